@@ -2,8 +2,8 @@
 Which pixels go together
 ========================
 
-Each class of handwritten digits has its own blocks: pixels that are on equally often, and of which
-only the number that are on matters.
+Each class of handwritten digits has its own blocks: groups of pixels that are on about equally
+often, in which only the number of pixels that are on matters.
 """
 
 import matplotlib.pyplot as plt

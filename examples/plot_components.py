@@ -2,7 +2,7 @@
 How many groups?
 ================
 
-Four kinds of people answer twelve questions. The likelihood of held-out people says how
+Four kinds of people answer twelve questions. The likelihood of held-out people shows how
 many kinds there are.
 """
 

@@ -2,8 +2,8 @@
 Several starts of structural EM
 ===============================
 
-EM finds a local optimum; several starts find several. Within a run the penalised likelihood never
-falls.
+EM finds a local optimum; different starts find different ones. Within a run the penalised
+likelihood never decreases.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 The paper's two statistics
 ==========================
 
-Beside counts the paper names two statistics under which inference stays exact: how often 01 occurs
-in a sequence, and how many squares of an image have more than a few pixels on (with a threshold of
-0 that is max-pooling). Here each tells two classes apart that have as many ones.
+Besides counts, the paper names two statistics under which inference stays exact: how often 01
+occurs in a sequence, and how many squares of an image have more than a few pixels on (with a
+threshold of 0 this is max-pooling). Here each distinguishes two classes with equal numbers of ones.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ rng = np.random.default_rng(0)
 kind = np.repeat(["patchy", "even"], 400)
 
 # %%
-# Sequences of 40 steps, on half of the time. Patchy ones stay on or off for long.
+# Sequences of 40 steps that are on half of the time. Patchy ones stay on or off for a long time.
 
 switches = rng.random((800, 40)) < np.where(kind == "patchy", 0.15, 0.5)[:, None]
 sequences = (np.cumsum(switches, axis=1) + rng.integers(0, 2, (800, 1))) % 2

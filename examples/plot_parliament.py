@@ -2,15 +2,15 @@
 Parties that vote alike
 =======================
 
-Where exchangeability shows: members of a party, voting on motions. The data are synthetic. On each
-of 300 motions a party is for or against it, and a few of its members, now these and now those, vote
-otherwise. Which parties agree depends on the kind of motion. So given the kind the members of a
-party are exchangeable, not independent: what matters is how many of them vote yes.
+An example of exchangeability: members of parties who vote on motions. The data are synthetic. Each
+party is for or against each of 300 motions, and a few of its members, different ones each time,
+vote otherwise. Which parties agree depends on the kind of motion. So given the kind, the members of
+a party are exchangeable but not independent: only the number of yes votes matters.
 
-Mixtures of four families are fitted, their number of components chosen on other motions. Blocks
-find the parties, and one component says of a party that it votes as one, this way or that. With
-independent members every combination of parties takes a component of its own, and trees pass the
-vote from member to member, which loses a little at every step.
+Mixtures of four families are fitted, with the number of components chosen on other motions. Blocks
+find the parties, and a single component can express that a party votes as one, for or against.
+With independent members every combination of parties needs a component of its own, and trees pass
+the vote from member to member, which loses a little at every step.
 """
 
 import warnings

@@ -2,9 +2,9 @@
 Order inside a model
 ====================
 
-Machines switch on and off. Some are calm, others restless, and both are on half of the time: how
-often they are on says nothing, how often they switch says all. Blocks of neighbouring steps, each
-with the number of runs as its statistic, let a mixture find the two kinds.
+Machines switch on and off. Some are calm, others restless, and both are on half of the time: the
+number of steps for which they are on tells nothing, the number of switches everything. A mixture
+with blocks of neighbouring steps, each with the number of runs as its statistic, finds both kinds.
 """
 
 import matplotlib.pyplot as plt

@@ -1,4 +1,4 @@
-"""Array types, random generators, and the checks that public functions run their input through."""
+"""Array types, random generators, and the input checks of public functions."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,26 +16,26 @@ Evidence: TypeAlias = Mapping[Any, Any] | npt.ArrayLike | None
 RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 
 UNASSIGNED = -1
-"""How an unassigned variable is written in checked evidence."""
+"""The value of an unassigned variable in checked evidence."""
 
 NAMELESS = (
     "the model was fitted to rows without names: give them by feature_names in fit, or by names "
     "here"
 )
-"""What to do where variables are asked for by names that are not known."""
+"""Advice if variables are given by names that are not known."""
 
 LARGEST = 1e100
-"""The largest Laplace constant or total weight: its square is still a number."""
+"""The largest Laplace constant or total weight: its square is still finite."""
 
 SMALLEST_WEIGHT = 1e-100
-"""The smallest weight of a row that counts: its square is not zero."""
+"""The smallest weight of a row that is used: its square is not zero."""
 
 CACHE_LINE = 64
-"""Bytes that a processor loads together."""
+"""Number of bytes that a processor loads together."""
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
-    """Return a NumPy `Generator` for any of scikit-learn's ways to give a seed."""
+    """Return a NumPy `Generator` for any kind of seed that scikit-learn accepts."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
     try:
@@ -48,7 +48,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
 
 
 def aligned_zeros(shape: tuple[int, ...]) -> FloatArray:
-    """Return zeros that begin with a cache line: vector loads of their lines do not straddle two.
+    """Return zeros aligned to a cache line: vector loads of their lines do not straddle two.
 
     >>> aligned_zeros((2, 3)).ctypes.data % CACHE_LINE
     0
@@ -60,7 +60,7 @@ def aligned_zeros(shape: tuple[int, ...]) -> FloatArray:
 
 
 def check_count(value: Any, name: str, minimum: int = 1) -> int:
-    """Return `value` as an int of at least `minimum`, or say what is wrong with it."""
+    """Return `value` as an int of at least `minimum`, or raise an error."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, got {value!r} ({type(value).__name__})")
     if value < minimum:
@@ -69,7 +69,7 @@ def check_count(value: Any, name: str, minimum: int = 1) -> int:
 
 
 def check_number(value: Any, name: str) -> float:
-    """Return a real number as a float; text, truth values and arrays are refused."""
+    """Return a real number as a float; text, booleans and arrays are rejected."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
     try:
@@ -79,7 +79,7 @@ def check_number(value: Any, name: str) -> float:
 
 
 def check_flag(value: Any, name: str) -> bool:
-    """Return a truth value, refusing what merely could be read as one."""
+    """Return a boolean, rejecting what could merely be converted to one."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r} ({type(value).__name__})")
     return bool(value)
@@ -121,14 +121,14 @@ def is_sparse(X: Any) -> bool:
 
 
 def check_sparse(X: Any, name: str = "X") -> None:
-    """Refuse a sparse matrix whose arrays contradict each other: compiled loops trust them.
+    """Reject a sparse matrix with inconsistent arrays: compiled loops trust them.
 
     Parameters
     ----------
     X : sparse matrix or array
         Of any of scipy's formats; those without index arrays need no check.
     name : str, default="X"
-        What to call it.
+        Its name in messages.
     """
     problem = None
     if X.format in ("csr", "csc"):
@@ -163,7 +163,7 @@ def _compressed_problem(
     n_major: int,
     n_minor: int,
 ) -> str | None:
-    """Return what is wrong with the arrays of a compressed matrix, None if nothing is."""
+    """Return what is wrong with the arrays of a compressed matrix, or None."""
     if indptr.size != n_major + 1:
         return f"indptr has {indptr.size} entries, expected {n_major + 1}"
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
@@ -183,7 +183,7 @@ def _outside(indices: npt.NDArray[Any], size: int) -> int | None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value says that nothing is known, in one of the ways that Python has for it.
+    """Whether a value is one of Python's ways to say that nothing is known.
 
     >>> [is_missing(value) for value in (None, np.datetime64("NaT"), np.ma.masked, 0, "")]
     [True, True, True, False, False]
@@ -225,7 +225,7 @@ def check_matrix(
 
 
 def check_evidence(evidence: Evidence, n_variables: int, n_symbols: int = 2) -> IntArray:
-    """Return evidence in either form as one symbol a variable, `UNASSIGNED` where open."""
+    """Return evidence in either form as one symbol per variable, `UNASSIGNED` where open."""
     if evidence is None:
         return np.full(n_variables, UNASSIGNED, dtype=np.int64)
     if not isinstance(evidence, Mapping):
@@ -268,7 +268,7 @@ def named_evidence(evidence: Evidence, names: Sequence[str] | None) -> Evidence:
 
 
 def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
-    """Return one non-negative finite weight per row, ones where none are given."""
+    """Return one non-negative finite weight per row, ones if none are given."""
     if sample_weight is None:
         return np.ones(n_rows)
     weights = as_numbers(sample_weight, "sample_weight").astype(np.float64)
@@ -283,7 +283,7 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
 
 
 def check_sizes_of_weights(weights: FloatArray) -> None:
-    """Refuse weights that are negative, or so small or large that sums of them lose their meaning.
+    """Reject weights that are negative, or so small or large that sums of them lose their meaning.
 
     >>> check_sizes_of_weights(np.array([1.0, 0.0, 1e-300]))
     Traceback (most recent call last):
@@ -309,7 +309,7 @@ def check_sizes_of_weights(weights: FloatArray) -> None:
 
 
 def unique_labels(labels: Any, name: str) -> npt.NDArray[Any]:
-    """Return the distinct labels in order, refusing those that have none."""
+    """Return the distinct labels in order, rejecting missing ones."""
     array = np.asarray(labels)
     if array.ndim != 1 or not array.size:
         raise ValueError(f"{name} must be a list of one or more labels, got {labels!r}")
@@ -326,7 +326,7 @@ def unique_labels(labels: Any, name: str) -> npt.NDArray[Any]:
 
 
 def check_alpha(alpha: Any) -> float:
-    """Return the Laplace constant as a float, refusing what is not a non-negative number."""
+    """Return the Laplace constant as a float, rejecting anything but a non-negative number."""
     number = check_number(alpha, "alpha")
     if not (np.isfinite(number) and number >= 0):
         raise ValueError(f"alpha must be finite and at least 0, got {alpha}")
@@ -336,9 +336,9 @@ def check_alpha(alpha: Any) -> float:
 
 
 def normalize_log(joint: FloatArray, fallback: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return log P(y | x) and log P(x) from log P(x, y), one row an example.
+    """Return log P(y | x) and log P(x) from log P(x, y), with one row per example.
 
-    Where every class is impossible the posterior is `fallback`, and log P(x) is −inf.
+    If every class is impossible the posterior is `fallback`, and log P(x) is −inf.
 
     >>> joint = np.log([[0.1, 0.3]])
     >>> posterior, evidence = normalize_log(joint, joint[0])
@@ -354,7 +354,7 @@ def normalize_log(joint: FloatArray, fallback: FloatArray) -> tuple[FloatArray, 
 
 
 def log_totals(joint: FloatArray) -> FloatArray:
-    """Return log P(x) from log P(x, y), one row an example; `joint` is used up.
+    """Return log P(x) from log P(x, y), with one row per example; `joint` is overwritten.
 
     >>> np.exp(log_totals(np.log([[0.1, 0.3]]))).round(3).tolist()
     [0.4]

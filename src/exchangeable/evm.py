@@ -36,7 +36,7 @@ from exchangeable.statistics.model import StatisticModel, log_marginals
 
 
 class OneComponent(StatisticModel):
-    """The model of one component, completed as every model is."""
+    """The model of one component."""
 
     most_probable = Model.most_probable
 
@@ -60,7 +60,7 @@ class EVM(Queries, BaseEstimator):
     n_features_in_ : int
         Number of variables.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the variables, where `fit` saw a frame with names.
+        Names of the variables, if `fit` saw a table with names.
 
     Examples
     --------
@@ -110,9 +110,9 @@ class EVM(Queries, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_variables)
-            One example per row.
+            Complete examples, one per row.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, 1 by default.
+            Weight of each row, 1 by default.
         alpha : float, default=0.0
             Laplace smoothing: added to the count of every value of the statistic.
         """
@@ -130,18 +130,18 @@ class EVM(Queries, BaseEstimator):
         return self
 
     def log_prob(self, X: Any) -> FloatArray:
-        """Return the log-probability of each row; a NaN is a variable summed out.
+        """Return the log-probability of each row; NaN is summed out.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_variables)
-            Examples, possibly with NaN where a variable was not observed.
+            Examples, with NaN for variables that were not observed.
         """
         log_urns = self._log_urns()
         return log_marginals(self.statistic, log_urns, self._symbols(X))
 
     def score_samples(self, X: Any) -> Any:
-        """Return the log-probability of each row, as `log_prob`; of a dict as `log_marginal`."""
+        """Return the log-probability of each row, as `log_prob`; for a dict, as `log_marginal`."""
         return self.log_marginal(X) if isinstance(X, Mapping) else self.log_prob(X)
 
     def log_marginal(self, given: Evidence = None) -> float:
@@ -156,17 +156,17 @@ class EVM(Queries, BaseEstimator):
         return self._log_joint(self._assigned(given), self._log_urns())[1]
 
     def marginals(self, given: Any = None, *, given_class: Any = None) -> FloatArray:
-        """Return the probability of each variable being on, given what is known.
+        """Return the probability of each variable being on, given the evidence.
 
-        For variables with more than two values the result has one column per value, and one
-        question is answered at a time. An assigned variable has probability 1 for its value.
+        For variables with more than two values the result has one column per value, and only one
+        query is answered at a time. An assigned variable has probability 1 for its value.
 
         Parameters
         ----------
         given : array-like of shape (n_variables,) or (n_samples, n_variables), dict or None
-            As in `log_marginal`, or one row per question; it must be possible.
+            As in `log_marginal`, or one row per query; it must be possible.
         given_class : label, optional
-            Only 0 makes sense: there is one component.
+            Must be 0 if given, since there is only one component.
         """
         if given_class is not None:
             self._classes_of(given_class)
@@ -180,7 +180,7 @@ class EVM(Queries, BaseEstimator):
         return probability[:, 1] if self.statistic.n_symbols == 2 else probability
 
     def map(self, given: Evidence = None) -> tuple[SymbolArray, float]:
-        """Return the most probable completion of what is given, and its log-probability.
+        """Return the most probable completion of the evidence, and its log-probability.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class EVM(Queries, BaseEstimator):
     def sample(  # type: ignore[override]
         self, n: int = 1, given: Evidence = None, random_state: RandomState = None
     ) -> SymbolArray:
-        """Draw `n` assignments from the distribution, given what is known.
+        """Draw `n` assignments from the distribution, given the evidence.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class EVM(Queries, BaseEstimator):
         return draws
 
     def _mixture(self) -> Mixture:
-        """Return the component as a mixture of one, which answers every question."""
+        """Return the component as a mixture of one, which answers all other queries."""
         log_urns = self._log_urns()
         if self.statistic.n_symbols != 2:
             raise ValueError(
@@ -237,7 +237,7 @@ class EVM(Queries, BaseEstimator):
         return Observed.from_symbols(self._symbols(X))
 
     def _symbols(self, X: Any) -> IntArray:
-        """Return a checked matrix, `UNASSIGNED` where nothing is known."""
+        """Return a checked matrix, with `UNASSIGNED` for missing entries."""
         rows = check_matrix(
             as_matrix(X), self.statistic.n_variables, self.statistic.n_symbols, missing=True
         )

@@ -1,4 +1,4 @@
-"""A partition of the variables into blocks, as arrays the kernels read."""
+"""A partition of the variables into blocks, as arrays for the kernels."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Labels = npt.NDArray[np.int32]
 
 @lru_cache(maxsize=8)
 def log_factorials(n: int) -> FloatArray:
-    """Return ln l! for l = 0..n, as an array not to be written to.
+    """Return ln l! for l = 0..n, as a read-only array.
 
     >>> np.exp(log_factorials(4)).round().tolist()
     [1.0, 1.0, 2.0, 6.0, 24.0]
@@ -26,9 +26,9 @@ def log_factorials(n: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Partition:
-    """Blocks of variables, and where each block's counts lie in a flat table.
+    """Blocks of variables, and the places of each block's counts in a flat table.
 
-    Block b with m variables owns the m + 1 entries from ``starts[b]`` on, one for each count, so
+    Block b with m variables has the m + 1 entries from ``starts[b]`` on, one for each count, so
     that a table over all blocks has n_variables + n_blocks entries.
 
     Examples
@@ -52,7 +52,7 @@ class Partition:
 
     @classmethod
     def whole(cls, n_variables: int) -> Self:
-        """Make one block of all variables.
+        """Create one block of all variables.
 
         >>> Partition.whole(3).labels.tolist()
         [0, 0, 0]
@@ -61,7 +61,7 @@ class Partition:
 
     @classmethod
     def of_sizes(cls, labels: Labels, sizes: IntArray) -> Self:
-        """Make a partition of block numbers whose numbers of variables are known."""
+        """Create a partition from block numbers, given the blocks' numbers of variables."""
         return cls._of(labels, sizes)
 
     @classmethod
@@ -81,7 +81,7 @@ class Partition:
         n_variables: int,
         names: Sequence[str] | None = None,
     ) -> Self:
-        """Make a partition of the variables of each block, checking that it is one."""
+        """Create a partition from the variables of each block, checking that it is one."""
         labels = np.empty(n_variables, dtype=np.int32)
         for number, block in enumerate(check_partition(blocks, n_variables, names)):
             labels[block] = number
@@ -118,9 +118,9 @@ def check_partition(
     n_variables: int | None = None,
     names: Sequence[str] | None = None,
 ) -> list[IntArray]:
-    """Return blocks as index arrays, refusing what is not a partition of 0..n − 1.
+    """Return blocks as index arrays, rejecting anything but a partition of 0..n − 1.
 
-    Messages name the variables, where they have names.
+    Messages name the variables if they have names.
     """
     if not isinstance(blocks, Iterable):
         raise TypeError(f"a partition must be a list of blocks of variables, got {blocks!r}")

@@ -1,7 +1,7 @@
-"""Latent class analysis over fitted mixtures: what a methods section needs.
+"""Latent class analysis with fitted mixtures: what the methods section of a paper needs.
 
 ``ExchangeableMixture.select`` chooses the number of classes, ``fit(X, covariates=Z)`` regresses
-membership on covariates while classes are fitted, ``profiles()`` says what classes are like. The
+membership on covariates while fitting classes, and ``profiles()`` describes the classes. The
 functions of this module take a fitted mixture and its rows.
 """
 
@@ -44,7 +44,7 @@ _MODULES = {
     "outcomes": "regression.distal",
     "standard_errors": "uncertainty.errors",
 }
-"""Where the names are: estimators need some of these modules, and imports take time."""
+"""The module of each name: estimators need some of these modules, and imports take time."""
 
 __all__ = [
     "Analysis",

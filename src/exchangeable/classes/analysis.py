@@ -1,4 +1,4 @@
-"""A whole latent class analysis: from a table to everything a paper reports."""
+"""A complete latent class analysis: from a table to everything that a paper reports."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from exchangeable.runtime.interrupts import InterruptedAnalysis, check_interrupt
 
 @dataclass(frozen=True)
 class Analysis:
-    """What `analyse` has found.
+    """The result of `analyse`.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Analysis:
     errors : StandardErrors
         Profiles of the chosen model's classes, with standard errors.
     classification : Classification
-        How sure rows are of their classes.
+        How certain the classes of rows are.
     effects : Effects or None
         Covariates of class membership.
     outcomes : Outcomes or None
@@ -35,7 +35,7 @@ class Analysis:
     n_rows : int
         Number of rows.
     methods : str
-        A paragraph that says what was done.
+        A paragraph that describes the methods.
     """
 
     selection: Selection
@@ -67,7 +67,7 @@ def analyse(
     n_draws: int = 200,
     **parameters: Any,
 ) -> Analysis:
-    """Choose the number of classes, and report all about them.
+    """Choose the number of classes, and analyse the chosen model.
 
     Parameters
     ----------
@@ -78,24 +78,25 @@ def analyse(
     n_components : sequence of int
         Numbers of classes to try.
     criterion : {"bic", "aic", "abic", "icl", "blrt"}, optional
-        What decides, BIC by default.
+        The criterion, BIC by default.
     covariates, outcome : tables or arrays, optional
         As in `covariate_effects` and `outcomes`.
     sample_weight : array-like of shape (n_samples,), optional
-        Sampling weights, which are scaled to add up to the number of rows.
+        Sampling weights, which are scaled to sum to the number of rows.
     strata, clusters : array-like of shape (n_samples,), optional
-        The sampling design, as in `standard_errors`; it enters all standard errors.
+        The sampling design, as in `standard_errors`; it affects all standard errors.
     bootstrap : int, default=0
-        Draws of each bootstrap likelihood-ratio test.
+        Number of draws of each bootstrap likelihood-ratio test.
     n_draws : int, default=200
-        Draws of the bootstrap of standard errors.
+        Number of draws of the bootstrap of standard errors.
     **parameters
         Parameters of the mixtures.
 
     Raises
     ------
     InterruptedAnalysis
-        If it is interrupted from the keyboard (Ctrl-C) after a model was found, which it holds.
+        If it is interrupted from the keyboard (Ctrl-C) after a model was found; the exception holds
+        the model.
 
     Examples
     --------
@@ -163,7 +164,7 @@ def _methods(
     weighted: bool,
     drawn: Sequence[str] = (),
 ) -> str:
-    """Return a paragraph that says what was done."""
+    """Return a paragraph that describes the methods."""
     tried = sorted({row.n_components for row in selection.table})
     model = selection.best
     kinds = list(dict.fromkeys(model.kinds_.values()))

@@ -1,4 +1,4 @@
-"""How certain rows are of their classes: classification table, posteriors, outlying rows."""
+"""How certain the classes of rows are: classification table, posteriors, outlying rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,30 +14,31 @@ from exchangeable.data.columns.schema import typed
 from exchangeable.data.rows import TypedRows
 
 OUTLYING = 0.01
-"""Share of rows drawn from the model that are at most as probable as an outlying row."""
+"""A row is outlying if less than this share of rows drawn from the model is as improbable."""
 DRAWS, FEWEST, MOST_SCORES = 10_000, 500, 2_000_000
-"""Rows drawn to see how probable rows usually are, at most and at least, and over all patterns of
-holes."""
+"""Maximum and minimum number of rows drawn to see how probable rows of the model are, and the
+maximum over all patterns of missing values."""
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Classification(Tabular):
-    """How rows are assigned to classes, and how sure that is.
+    """The assignment of rows to classes, and its uncertainty.
 
     Attributes
     ----------
     counts : array of shape (n_classes, n_classes)
-        Expected number of rows by the class they are assigned to (lines) and the class they belong
-        to, by their posteriors (columns).
+        Expected number of rows by the class they are assigned to (rows of the table) and the class
+        they belong to according to their posteriors (columns).
     average_posterior : array of shape (n_classes, n_classes)
-        Average posterior of each class (columns) among the rows assigned to a class (lines): the
-        diagonal should be near 1, above 0.7 or 0.8 by common rules. NaN for a class to which no row
-        is assigned.
+        Average posterior of each class (columns) among the rows assigned to a class (rows of the
+        table): the diagonal should be near 1, above 0.7 or 0.8 by common rules. NaN for a class to
+        which no row is assigned.
     probabilities : array of shape (n_classes, n_classes)
-        P(assigned class | true class), true classes in lines: what three-step methods correct for.
+        P(assigned class | true class), with one row per true class: the errors that three-step
+        methods correct for.
     error_rate : float
-        Expected share of rows that are assigned to a class they do not belong to.
+        Expected share of rows that are assigned to a wrong class.
     entropy_r2 : float
         1 − entropy / (N·log K).
     assigned : array of shape (n_rows,)
@@ -45,8 +46,8 @@ class Classification(Tabular):
     entropy : array of shape (n_rows,)
         −Σ p log p of every row's posterior, in nats.
     tail : array of shape (n_rows,)
-        Share of rows of the model, drawn with the same holes, that are at most as probable as the
-        row. Among many rows of the model it would be uniform.
+        Share of rows drawn from the model, with the same missing values, that are at most as
+        probable as the row. For rows of the model itself it would be uniform.
 
     Examples
     --------
@@ -72,7 +73,7 @@ class Classification(Tabular):
 
     @property
     def outlying(self) -> IntArray:
-        """The rows that are less probable than all but one in a hundred rows of the model."""
+        """The rows that are less probable than 99 % of rows drawn from the model."""
         return np.flatnonzero(self.tail < OUTLYING)
 
     def as_table(self) -> Table:
@@ -99,7 +100,7 @@ def classification(
     covariates: Any = None,
     random_state: Any = None,
 ) -> Classification:
-    """Return how rows are assigned to classes, how sure that is, and which rows are outlying.
+    """Return the assignment of rows to classes, its uncertainty, and which rows are outlying.
 
     Parameters
     ----------
@@ -108,11 +109,11 @@ def classification(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each row counts.
+        Weight of each row.
     covariates : array-like, optional
         Covariates of the rows, if the mixture was fitted with some.
     random_state : int, RandomState, Generator or None
-        Seed of the draws that say how probable rows of the model usually are.
+        Seed of the draws from the model.
     """
     log_posterior = posterior_of(model, X, covariates)
     weight = check_sample_weight(sample_weight, len(log_posterior))
@@ -144,7 +145,7 @@ def posterior_of(model: Any, X: Any, covariates: Any = None) -> FloatArray:
 
 
 def assignment_table(share: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the expected number of rows by assigned (lines) and true class (columns).
+    """Return the expected number of rows by assigned class (rows) and true class (columns).
 
     >>> assignment_table(np.array([[0.9, 0.1], [0.4, 0.6]]), np.ones(2)).tolist()
     [[0.9, 0.1], [0.4, 0.6]]
@@ -155,9 +156,9 @@ def assignment_table(share: FloatArray, weight: FloatArray) -> FloatArray:
 
 
 def _tail(model: Any, X: Any, random_state: Any) -> FloatArray:
-    """Return the share of drawn rows, with the holes of each row, that are as improbable.
+    """Return the share of drawn rows, with the same missing values, that are as improbable.
 
-    Rows with the same holes are compared with the same draws, on the transformed scale.
+    Rows with the same missing values are compared with the same draws, on the transformed scale.
     """
     observed, mixture = model._observed(X), model._mixture()
     patterns, member = np.unique(observed.hole_flags(), axis=0, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Choosing the number of components, the family and the blocks."""
+"""Choice of the number of components, the family and the blocks."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ TROUBLES = {
     "too small a sample": "as many as there are rows or more",
 }
 LEVEL = 0.05
-"""p-values up to this say that the larger of two models is needed."""
+"""p-values up to this indicate that the larger of two models is needed."""
 
 
 def select_components(
@@ -39,8 +39,8 @@ def select_components(
 ) -> Selection:
     """Fit a model for each setting and number of components, and keep the best by the criterion.
 
-    An interrupt from the keyboard ends the fit or test that goes on and leaves out the rest, with a
-    warning, unless nothing was fitted yet.
+    An interrupt from the keyboard ends the current fit or test and skips the rest, with a warning,
+    unless nothing has been fitted yet.
     """
     decided_by = _criterion(criterion, X_valid, bootstrap)
     tried = [check_count(k, "n_components") for k in n_components]
@@ -117,7 +117,7 @@ def _settings(param_grid: Grid | Sequence[Grid] | None) -> Iterator[dict[str, An
 def _judged(
     model: Any, k: int, setting: dict[str, Any], X: Any, X_valid: Any, sample_weight: Any
 ) -> Tried:
-    """Return the line of a fitted model."""
+    """Return the entry of a fitted model."""
     found = criteria_of(model, X, sample_weight)
     return Tried(
         k,
@@ -137,7 +137,7 @@ def _judged(
 
 
 def _trouble(model: Any, found: Criteria) -> str:
-    """Return why a model has more parameters than it can have, an empty text where it has not."""
+    """Return why a model has too many parameters, an empty text if it has not."""
     if degrees_of_freedom(model) < 0:
         return "not identified"
     return "too small a sample" if found.n <= found.n_parameters else ""

@@ -9,29 +9,29 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, check_sample_weight
 
 MOST_CLASSES = 1000
-"""With more classes, what needs all posteriors at once is not computed."""
+"""With more classes than this, criteria that need all posteriors at once are not computed."""
 
 
 @dataclass(frozen=True)
 class Criteria:
-    """How well a mixture fits rows, and how well it tells its classes apart.
+    """How well a mixture fits rows, and how well its classes are separated.
 
     Attributes
     ----------
     log_likelihood : float
-        Log-likelihood of all rows, each by its weight.
+        Weighted log-likelihood of all rows.
     n_parameters : int
         Number of free parameters.
     n : float
-        Number of rows, or their weight.
+        Number of rows, or their total weight.
     aic, bic, abic : float
-        Criteria of Akaike and of Bayes and Schwarz, and the latter adjusted for the sample size:
-        N is replaced by (N + 2) / 24. The lower the better.
+        Criteria of Akaike and of Bayes and Schwarz, and the latter with an adjusted sample size: N
+        is replaced by (N + 2) / 24. The lower the better.
     icl : float
         Integrated completed likelihood: BIC plus twice the entropy of the posteriors.
     entropy_r2 : float
-        1 − entropy / (N·log K): 1 where all rows are certain of their class, 0 where none knows
-        anything; NaN for one class.
+        1 − entropy / (N·log K): 1 if the class of every row is certain, 0 if the rows tell nothing;
+        NaN for one class.
     smallest : float
         Share of the smallest class.
     """
@@ -48,17 +48,17 @@ class Criteria:
 
 
 def criteria_of(model: Any, X: Any, sample_weight: npt.ArrayLike | None = None) -> Criteria:
-    """Return how well a fitted mixture fits rows.
+    """Return criteria for the fit of a mixture to rows.
 
     Parameters
     ----------
     model : ExchangeableMixture
         A fitted mixture.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, usually those that were fitted.
+        Rows, usually the training rows.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each row counts. The criteria take the sum as the number of rows: scale survey
-        weights so that they add up to it.
+        Weight of each row. The criteria take the sum as the number of rows: scale survey weights so
+        that they sum to it.
 
     Examples
     --------
@@ -106,10 +106,10 @@ def row_entropy(log_posterior: FloatArray) -> FloatArray:
 
 
 def degrees_of_freedom(model: Any) -> float:
-    """Return the number of cells of the table of all answers, less one and less the parameters.
+    """Return the number of cells of the table of all answers, minus one and minus the parameters.
 
-    Below zero there are more parameters than the table can tell apart: the model is not identified.
-    Infinity where a column is a count or a measurement.
+    If it is negative, there are more parameters than the table can identify. Infinity if a column
+    is a count or a measurement.
     """
     schema = model._schema()
     sizes = (

@@ -1,4 +1,4 @@
-"""What classes are like: their sizes, and how each item is answered in each of them."""
+"""Profiles of classes: their sizes, and how each item is answered in each class."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -20,14 +20,14 @@ ESTIMATES = "estimate"
 
 @dataclass(frozen=True)
 class Entry:
-    """What a line of a profile is about.
+    """What a line of a profile describes.
 
     Attributes
     ----------
     item : str
         Name of the column.
     answer : str
-        A level, whose probability it is; "mean" or "SD" of numbers.
+        A level, or "mean" or "SD" for numbers.
     kind : str
         Kind of the column.
     """
@@ -44,12 +44,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Profiles(Tabular):
-    """Sizes of classes, and answers in each, with standard errors where they are known.
+    """Sizes of classes, and answers in each, with standard errors if they are known.
 
     Attributes
     ----------
     entries : tuple of Entry
-        What the lines are about.
+        What the lines describe.
     sizes : array of shape (n_classes,)
         Share of each class.
     values : array of shape (n_entries, n_classes)
@@ -57,13 +57,13 @@ class Profiles(Tabular):
     size_errors, errors : arrays like `sizes` and `values`, or None
         Standard errors.
     size_interval, interval : arrays of shape (2, …), or None
-        Ends of the confidence intervals.
+        Confidence limits.
     level : float
-        Their level.
+        The confidence level.
     note : str
-        How errors were found.
+        The method of estimating errors.
     labels : tuple
-        What the classes of a classifier are called; others are numbered.
+        Labels of the classes of a classifier; other classes are numbered.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class Profiles(Tabular):
 
     @property
     def names(self) -> list[str]:
-        """What the classes are called in tables and pictures."""
+        """Names of the classes in tables and pictures."""
         known = self.labels or range(self.sizes.size)
         return [f"class {label}" for label in known]
 
@@ -111,8 +111,7 @@ class Profiles(Tabular):
         items : sequence of str, optional
             Names of columns; all by default.
         by_size : bool, default=False
-            Whether classes are ordered by size. Their numbers are then no longer those of
-            `predict`.
+            Whether to order classes by size. Their numbers are then no longer those of `predict`.
         """
         wanted = self.items if items is None else list(items)
         unknown = [name for name in wanted if name not in self.items]
@@ -140,7 +139,7 @@ class Profiles(Tabular):
         )
 
     def as_table(self) -> Table:
-        """Return one row per answer and one column per class, standard errors in brackets."""
+        """Return one row per answer and one column per class, with standard errors in brackets."""
         columns: dict[str, Sequence[Any]] = {
             "item": ["class size", *(entry.item for entry in self.entries)],
             "answer": ["", *(entry.answer for entry in self.entries)],
@@ -156,7 +155,7 @@ class Profiles(Tabular):
         return Table(columns, "Class profiles", note=self.note)
 
     def data_table(self) -> Table:
-        """Return items by classes, or with errors one row per class and answer, and intervals."""
+        """Return items by classes; with errors, one row per class and answer, and intervals."""
         if self.errors is None:
             return self.as_table()
         columns: dict[str, list[Any]] = {
@@ -195,7 +194,7 @@ def _append(
 
 
 def entries_of(model: Any) -> tuple[Entry, ...]:
-    """Return what the lines of a fitted model's profiles are about."""
+    """Return what the lines of a fitted model's profiles describe."""
     names, schema = column_names(model), model._schema()
     if schema is None:
         return tuple(Entry(name, "1", "binary") for name in names)

@@ -13,7 +13,7 @@ from exchangeable.data.observed import Observed
 def weighted_rows(
     model: Any, X: Any, sample_weight: npt.ArrayLike | None
 ) -> tuple[Examples, Observed, FloatArray]:
-    """Return the distinct rows, all rows that count, and the weights of these."""
+    """Return the distinct rows, all rows with positive weight, and their weights."""
     observed = model._observed(X)
     weight = check_sample_weight(sample_weight, observed.n_rows)
     counting = np.flatnonzero(weight > 0)
@@ -22,7 +22,7 @@ def weighted_rows(
 
 
 def column_names(model: Any) -> list[str]:
-    """Return the names of the columns, x0, x1, … where they have none."""
+    """Return the names of the columns, x0, x1, … if they have none."""
     schema = model._schema()
     names = getattr(model, "feature_names_in_", None)
     if schema is not None and (names is None or schema.one_hot is not None):

@@ -1,4 +1,4 @@
-"""Models that were compared, and the one that was chosen."""
+"""Models compared for a selection, and the chosen one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,21 +22,21 @@ CRITERIA = tuple(NAMES)
 
 @dataclass(frozen=True)
 class Tried:
-    """One model that was tried; what is not known is NaN.
+    """One model that was tried; unknown values are NaN.
 
     Attributes
     ----------
     n_components : int
         Number of components.
     train, valid : float
-        Average log-likelihood of the rows that were fitted, and of validation rows.
+        Average log-likelihood of the training rows, and of validation rows.
     bic, aic, abic, icl, entropy_r2, smallest, log_likelihood, n_parameters
         As in `exchangeable.classes.criteria.Criteria`.
     lr, p_value : float
         Statistic and p-value of the bootstrap likelihood-ratio test against the model of the same
         setting with the next smaller number of components.
     trouble : {"", "not identified", "too small a sample"}
-        Whether there are more parameters than the table of all answers can tell apart, or than
+        Whether the model has more parameters than the table of all answers can identify, or than
         rows.
     setting : dict
         The parameters of ``param_grid``.
@@ -61,7 +61,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Selection(Tabular):
-    """What was tried and what was chosen.
+    """The models tried and the chosen one.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class Selection(Tabular):
     table : list of Tried
         One entry for each model that was tried.
     criterion : {"valid", "bic", "aic", "abic", "icl", "blrt"}
-        What decided.
+        The criterion.
     models : list of estimators
-        All of them, fitted, in the order of the table.
+        All models, fitted, in the order of the table.
     tests : dict from int to LikelihoodRatioTest
         The bootstrap tests, by the number of the larger model in the table.
     """
@@ -84,7 +84,7 @@ class Selection(Tabular):
     tests: dict[int, LikelihoodRatioTest] = field(default_factory=dict)
 
     def as_table(self) -> Table:
-        """Return one row for each model; what was not asked for is left out."""
+        """Return one row for each model; columns that were not requested are left out."""
         named = dict.fromkeys(name for row in self.table for name in row.setting)
         settings = {name: [str(row.setting.get(name, "")) for row in self.table] for name in named}
         columns: dict[str, Sequence[Any]] = {
@@ -115,7 +115,7 @@ class Selection(Tabular):
         return Table(columns, "Models compared", digits, note)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the criteria against the number of components; needs matplotlib."""
+        """Draw the criteria against the number of components (needs matplotlib)."""
         import matplotlib.pyplot as plt
         from matplotlib.ticker import MaxNLocator
 

@@ -1,4 +1,4 @@
-"""Results as tables: a data frame, Markdown, LaTeX or CSV, with numbers as papers print them."""
+"""Results as tables: a data frame, Markdown, LaTeX or CSV, formatted as in papers."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from exchangeable.storage.files import replacing
 
 MISSING = "—"
 NUMERIC = re.compile(r"—|<?-?[\d,]+(\.\d+)?( \(.*\))?")
-"""Texts that are aligned as numbers are."""
+"""Texts that are aligned like numbers."""
 LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -42,13 +42,13 @@ class Table:
     Attributes
     ----------
     columns : dict from name to sequence
-        The columns, of equal length; numbers stay numbers.
+        The columns, of equal length; numbers remain numbers.
     caption : str
-        What the table shows.
+        The title.
     digits : dict from name to int
-        Digits after the point, 3 where nothing is said.
+        Digits after the point; 3 by default.
     note : str
-        What stands under the table.
+        A note below the table.
     """
 
     columns: dict[str, Sequence[Any]]
@@ -68,7 +68,7 @@ class Table:
         return [dict(zip(names, map(_plain, row), strict=True)) for row in rows]
 
     def cells(self) -> list[list[str]]:
-        """Return the rows as texts, with the table's digits."""
+        """Return the rows as texts, rounded to the table's digits."""
         texts = [
             [cell_text(value, self.digits.get(name, 3)) for value in column]
             for name, column in self.columns.items()
@@ -77,14 +77,14 @@ class Table:
 
 
 class Tabular:
-    """Mixin for results that are tables; `as_table` makes the table."""
+    """Mixin for results that are tables; `as_table` creates the table."""
 
     def as_table(self) -> Table:
         """Return the results as a table."""
         raise NotImplementedError
 
     def data_table(self) -> Table:
-        """Return the results with all digits, as data; by default the same table."""
+        """Return the results unrounded, as data; by default the same table."""
         return self.as_table()
 
     def to_frame(self) -> Any:
@@ -97,7 +97,7 @@ class Tabular:
         return pandas.DataFrame({name: list(values) for name, values in table.columns.items()})
 
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the table in Markdown, and write it to a file if one is named."""
+        """Return the table in Markdown, and write it to a file if one is given."""
         table = self.as_table()
         lines = [list(table.columns), *table.cells()]
         safe = [[_one_line(cell).replace("|", r"\|") for cell in line] for line in lines]
@@ -112,7 +112,7 @@ class Tabular:
         return _written(text + (f"\n\n{table.note}" if table.note else "") + "\n", path)
 
     def to_latex(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the table in LaTeX (with booktabs), and write it to a file if one is named."""
+        """Return the table in LaTeX (with booktabs), and write it to a file if one is given."""
         table = self.as_table()
         layout = "".join("r" if _is_number(c) else "l" for c in table.columns.values())
         lines = [[_latex(cell) for cell in line] for line in [list(table.columns), *table.cells()]]
@@ -136,7 +136,7 @@ class Tabular:
         return _written(text + "\n", path)
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the table as CSV with all digits, and write it to a file if one is named."""
+        """Return the table as unrounded CSV, and write it to a file if one is given."""
         table, file = self.data_table(), io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([_spreadsheet(name) for name in table.columns])
@@ -169,7 +169,7 @@ class Tabular:
 
 
 def cell_text(value: Any, digits: int = 3) -> str:
-    """Return a value as a table prints it; what is not known is a dash.
+    """Return a value as printed in a table; unknown values are dashes.
 
     >>> cell_text(0.12345), cell_text(float("nan")), cell_text(12), cell_text("a")
     ('0.123', '—', '12', 'a')
@@ -183,7 +183,7 @@ def cell_text(value: Any, digits: int = 3) -> str:
 
 
 def p_text(value: float) -> str:
-    """Return a p-value as papers print it.
+    """Return a p-value as printed in papers.
 
     >>> p_text(0.04321), p_text(0.00001)
     ('0.043', '<0.001')

@@ -1,4 +1,4 @@
-"""The `exchangeable` command: one small module per sub-command, imported when it is used."""
+"""The `exchangeable` command: one small module per sub-command, imported when used."""
 
 import click
 
@@ -21,7 +21,7 @@ COMMANDS = {
     "score": ("answer", "Measure how well a model fits DATA."),
     "warmup": ("warmup", "Compile everything ahead, for images and clusters."),
 }
-"""The module of each command, and what the list of commands says about it."""
+"""The module of each command, and its description in the list of commands."""
 EPILOG = examples(
     "fit survey.csv --target buys --output buys.exch",
     "predict buys.exch new.csv --output answers.csv",

@@ -25,7 +25,7 @@ def blocks_of(asked: Sequence[str], names: Sequence[str]) -> list[tuple[list[int
     Parameters
     ----------
     asked : sequence of str
-        What users write.
+        The options given by the user.
     names : sequence of str
         The variables.
 

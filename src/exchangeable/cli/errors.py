@@ -1,4 +1,4 @@
-"""Errors, warnings and interrupts as a single line; the option that shows tracebacks instead."""
+"""Errors, warnings and interrupts in a single line; ``--debug`` shows tracebacks instead."""
 
 import functools
 import sys
@@ -19,7 +19,7 @@ EXPECTED = (ValueError, TypeError, OSError, MemoryError, AttributeError, Runtime
 
 
 def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a command report what goes wrong in one line, unless ``--debug`` is given."""
+    """Make a command report errors in one line, unless ``--debug`` is given."""
 
     @debug_option
     @functools.wraps(command)
@@ -40,7 +40,7 @@ def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _told(error: Exception) -> str:
-    """Return what went wrong in one line, or all problems of a table in a line each."""
+    """Return an error in one line, or all problems of a table in one line each."""
     if isinstance(error, TableError):
         return printable_lines(str(error))
     return printable(" ".join(str(error).split())) or type(error).__name__
@@ -48,7 +48,7 @@ def _told(error: Exception) -> str:
 
 @contextmanager
 def collected() -> Iterator[Counter[str]]:
-    """Collect warnings, by how often each was given, for a command that makes many fits."""
+    """Collect warnings, with their number, for a command that makes many fits."""
     told, show = Counter[str](), warnings.showwarning
 
     def note(message: Warning | str, category: type[Warning], *place: Any) -> None:
@@ -64,7 +64,7 @@ def collected() -> Iterator[Counter[str]]:
 
 @contextmanager
 def best_so_far() -> Iterator[list[str]]:
-    """Let an interrupted fit go on with the best model found so far.
+    """Let a command continue with the best model found so far when its fit is interrupted.
 
     Yields a list that an interrupt makes non-empty; the command should then save the model and
     raise ``KeyboardInterrupt`` with what it has saved.
@@ -94,5 +94,5 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     if issubclass(category, InterruptedFitWarning):
-        raise KeyboardInterrupt  # a command that uses what was found so far is `best_so_far`
+        raise KeyboardInterrupt  # a command that uses the best model so far is in `best_so_far`
     click.echo(f"Warning: {printable(' '.join(str(message).split()))}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""From the options of `fit` to an estimator: which one, and which options it takes."""
+"""From the options of `fit` to an estimator: which one, and which options it accepts."""
 
 import warnings
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ TRIED = (1, 2, 3, 5, 8, 12, 20, 30, 50)
 
 
 def as_components(context: click.Context, option: click.Parameter, value: str | None) -> Any:
-    """Return a number of components, or the word that has it chosen."""
+    """Return a number of components, or the word that requests a choice."""
     if value is None or value == AUTO:
         return value
     if not value.isdecimal() or int(value) < 1:
@@ -61,7 +61,7 @@ def as_components(context: click.Context, option: click.Parameter, value: str | 
 
 
 class Plan(NamedTuple):
-    """An estimator to be made.
+    """An estimator to be created.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
     components : int or "auto" or None
         The number of components of a mixture.
     statistic : str or None
-        That of an `EVM`.
+        The statistic of an `EVM`.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Plan(NamedTuple):
 
     @property
     def takes_kinds(self) -> bool:
-        """Whether columns of any kind are taken as they are."""
+        """Whether columns of any kind are accepted as they are."""
         inner = "mixture" if self.name == "imputer" else self.name
         if "kinds" not in ESTIMATORS[inner]._get_param_names():
             return False
@@ -92,14 +92,14 @@ class Plan(NamedTuple):
         return spec.other_kinds is not None or len(spec.kinds) > 1
 
     def fit(self, rows: Any, y: Any, weights: Any, kinds: Any) -> tuple[Any, Selection | None]:
-        """Return the fitted estimator, and what was tried if the number of components was chosen.
+        """Return the fitted estimator, and the models compared if the number was to be chosen.
 
         Parameters
         ----------
         rows, y, weights
-            What `fit` of the estimator takes.
+            Arguments of the estimator's `fit`.
         kinds : dict or None
-            What columns are.
+            Kinds of the columns.
         """
         options = self.options if kinds is None else self.options | {"kinds": kinds}
         if self.name == "evm":
@@ -124,7 +124,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(asked: Mapping[str, Any], supervised: bool) -> Plan:
-    """Return the estimator that options ask for, refusing those that it does not have.
+    """Return the requested estimator, rejecting options that it does not have.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def _needs(supervised: bool) -> str:
 
 
 def _refused(option: str, name: str) -> str:
-    """Return why an option does not go with an estimator, and what it goes with."""
+    """Return why an option cannot be used with an estimator, and what it can be used with."""
     parameter = PARAMETERS.get(option, option)
     takers = [other for other, kind in ESTIMATORS.items() if parameter in kind._get_param_names()]
     flag = f"--{option.replace('_', '-')}"

@@ -1,4 +1,4 @@
-"""Groups of commands: errors of usage that harm no terminal, and modules imported when needed."""
+"""Command groups: usage errors that are safe to print, and modules imported when needed."""
 
 import signal
 from collections.abc import Iterator, Mapping
@@ -11,12 +11,12 @@ import click
 from exchangeable.runtime.text import printable, printable_lines
 
 INTERRUPTED = 130
-"""The exit status of a command that Ctrl-C has ended, as shells have it."""
+"""The exit status of a command ended by Ctrl-C, by the convention of shells."""
 UNFINISHED = "the command has not finished"
 
 
 class Commands(click.Group):
-    """Commands whose errors of usage, which repeat what was typed, never harm a terminal."""
+    """Commands whose usage errors, which repeat user input, are escaped for the terminal."""
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         """Read the arguments of the group itself."""
@@ -24,7 +24,7 @@ class Commands(click.Group):
             return super().make_context(*arguments, **options)
 
     def invoke(self, context: click.Context) -> Any:
-        """Read the arguments of a command, and run it; Ctrl-C ends it with one line."""
+        """Read the arguments of a command and run it; Ctrl-C ends it with one line."""
         with _escaped():
             try:
                 return super().invoke(context)
@@ -44,7 +44,7 @@ def _escaped() -> Iterator[None]:
 
 
 def interruptible() -> None:
-    """Let Ctrl-C raise `KeyboardInterrupt`; among imports, until here, it ends the process."""
+    """Let Ctrl-C raise `KeyboardInterrupt`; before this, during imports, it ends the process."""
     if getattr(signal.getsignal(signal.SIGINT), "among_imports", False):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -57,7 +57,7 @@ class DeferredCommands(Commands):
     *arguments, **options
         Those of `click.Group`.
     modules : mapping from name to (module, text)
-        The module of each command, and what the list of commands says about it.
+        The module of each command, and its description in the list of commands.
     """
 
     def __init__(

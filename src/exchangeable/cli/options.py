@@ -67,7 +67,7 @@ DIALECT: Sequence[Callable[..., Any]] = (
 
 
 def dialect_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say how a table is written, as one argument `dialect`."""
+    """Add the options that describe a table's format, as one argument `dialect`."""
 
     @functools.wraps(command)
     def wrapped(
@@ -133,7 +133,7 @@ def busy(what: str) -> Any:
 
 
 def shown(value: Any) -> Text:
-    """Return names and the like as rich prints them: no markup, control characters escaped."""
+    """Return text for printing with rich: no markup, control characters escaped."""
     return Text(printable(str(value)))
 
 
@@ -168,7 +168,7 @@ def open_model(path: str, *needed: str) -> tuple[SavedModel, AnyCoding]:
 
 
 def notes(name: str, told: Sequence[str]) -> None:
-    """Say what a user should know about a table or a model, each in a line."""
+    """Print messages about a table or a model, one per line."""
     for text in told:
         click.echo(f"Note: {printable(f'{name}: {text}')}", err=True)
 
@@ -202,7 +202,7 @@ def open_rows(
 
 
 def evidence_of(given: tuple[str, ...], coding: AnyCoding, model: Any) -> dict[int, Any]:
-    """Return the values that ``--given`` sets, by the numbers of the variables."""
+    """Return the values set by ``--given``, by the numbers of the variables."""
     levels = known_levels(model)
     number = {name: j for j, name in enumerate(coding.variables)}
     known: dict[int, Any] = {}

@@ -1,4 +1,4 @@
-"""A table as an estimator takes it: coding, rows, classes and weights, or all that is wrong."""
+"""Preparing a table for an estimator: coding, rows, classes and weights, or all its problems."""
 
 from typing import Any, NamedTuple
 
@@ -21,18 +21,18 @@ TABLE_ONLY = ("drop", "keep", "key", "weights", "text", "date_format", "kinds", 
 
 
 class Prepared(NamedTuple):
-    """A table as an estimator takes it.
+    """A table prepared for an estimator.
 
     Attributes
     ----------
     coding : coding
-        How the table becomes rows.
+        How the table is converted to rows.
     rows, y, weights
-        What `fit` takes.
+        Arguments of `fit`.
     kinds : dict or None
-        What columns are, where they are not coded.
+        Kinds of the columns, unless they are coded.
     notes : list of str
-        What a user should know.
+        Messages for the user.
     """
 
     coding: AnyCoding
@@ -44,7 +44,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(table: TableData, asked: dict[str, Any], plan: Plan, dialect: Dialect) -> Prepared:
-    """Return a table as rows, or raise all that is wrong with it.
+    """Return a table as rows, or raise one error with all its problems.
 
     Parameters
     ----------
@@ -87,13 +87,13 @@ def prepare(table: TableData, asked: dict[str, Any], plan: Plan, dialect: Dialec
 
 
 def _numbers(labels: Any) -> Any:
-    """Return labels that are all numbers as such, once none is missing any more."""
+    """Return labels as numbers if all are, once none is missing any more."""
     found = np.array(labels.tolist())
     return found if found.dtype.kind in "biu" else labels
 
 
 def _has(table: TableData, name: str) -> bool:
-    """Whether a table has a column; that a frame lacks it has been noted with its columns."""
+    """Whether a table has a column; if a frame lacks it, that was reported with its columns."""
     return table.frame is None or name in table.frame.columns
 
 
@@ -138,7 +138,7 @@ def _coding(
 
 
 def column_kinds(kinds: tuple[str, ...], names: list[str]) -> dict[str, str]:
-    """Return what --kind says, by column; a pattern stands for all columns that it matches."""
+    """Return the kinds given by --kind, by column; a pattern stands for all matching columns."""
     told = dict[str, str]()
     for text in kinds:
         pattern, equals, kind = text.rpartition("=")

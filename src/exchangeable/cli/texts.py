@@ -1,4 +1,4 @@
-"""Parts of help texts that several commands share; nothing else is imported for them."""
+"""Parts of help texts that several commands share; this module imports nothing else."""
 
 import textwrap
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ HELP_WIDTH = 78
 
 
 def examples(*lines: str) -> str:
-    """Return the end of a help text: example commands, kept line by line."""
+    """Return the end of a help text: example commands, one per line."""
     return "\n".join(["\b", "Examples:", *(f"  exchangeable {line}" for line in lines)])
 
 
 def definitions(title: str, entries: Mapping[str, str]) -> str:
-    """Return a part of a help text: names and what they mean, one under the other.
+    """Return a part of a help text: names and their meanings, one per line.
 
     >>> definitions("Drinks:", {"tea": "leaves, steeped in hot water"}).splitlines()[1:]
     ['Drinks:', '  tea  leaves, steeped in hot water']

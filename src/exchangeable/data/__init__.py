@@ -1,1 +1,1 @@
-"""Binary rows wherever they lie: packed or listed, with holes, distinct, in groups."""
+"""Rows in memory or not: packed or listed bits, columns of any kind, missing values, groups."""

@@ -1,8 +1,8 @@
 """Rows in any container (arrays, lists, data frames, Arrow tables) as one matrix of numbers.
 
-There are many ways to say that an entry is not known: NaN, None, pandas.NA, NaT, a mask, a null.
-All of them become NaN here, and nowhere else. What is neither a number nor one of these is refused,
-with the name of its column.
+There are many ways to mark a missing entry: NaN, None, pandas.NA, NaT, a mask, a null. All of them
+are converted to NaN here, and nowhere else. Anything that is neither a number nor one of these
+raises an error with the name of its column.
 """
 
 from collections.abc import Sequence
@@ -14,25 +14,25 @@ import numpy.typing as npt
 from exchangeable.arrays import check_sparse, is_missing, is_sparse
 
 NUMBERS = "biuf"
-"""Kinds of NumPy types that are read as they are."""
+"""Kinds of NumPy types that are read directly."""
 HINT = "code it as 0 and 1, with NaN where it is not known"
 
 
 def as_matrix(X: Any, name: str = "X") -> Any:
-    """Return rows as a matrix of numbers, NaN where an entry is not known.
+    """Return rows as a matrix of numbers, with NaN for missing entries.
 
     Parameters
     ----------
     X : array-like, sparse matrix, data frame or Arrow table
-        Rows. A data frame is one of pandas or polars, or what has their methods.
+        Rows. Data frames may be of pandas or polars, or have their methods.
     name : str, default="X"
-        How messages refer to it.
+        The name of X in messages.
 
     Returns
     -------
     ndarray or sparse matrix
-        Or X itself, where it already is one or cannot be read: what then remains to be checked is
-        scikit-learn's matter.
+        Or X itself, if it is one already or cannot be read: any further checks are left to
+        scikit-learn.
     """
     if is_sparse(X):
         check_sparse(X, name)
@@ -89,7 +89,7 @@ def arrow_matrix(batch: Any, names: Sequence[str]) -> npt.NDArray[Any]:
 
 
 def _columns(X: Any) -> tuple[Sequence[Any], Sequence[npt.NDArray[Any]]] | None:
-    """Return the names and arrays of the columns of a table, None where X is not one."""
+    """Return the names and arrays of the columns of a table, None if X is not one."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):  # pandas
         if all(isinstance(kind, np.dtype) and kind.kind in NUMBERS for kind in X.dtypes):
             return None  # one array, often without a copy
@@ -103,7 +103,7 @@ def _columns(X: Any) -> tuple[Sequence[Any], Sequence[npt.NDArray[Any]]] | None:
 
 
 def _is_sparse_frame(X: Any) -> bool:
-    """Whether X is a pandas frame whose columns are all sparse, of zeros that are not stored."""
+    """Whether X is a pandas frame with only sparse columns, whose zeros are not stored."""
     kinds = list(getattr(X, "dtypes", ())) if hasattr(X, "iloc") and hasattr(X, "columns") else []
     return bool(kinds) and all(
         type(kind).__name__ == "SparseDtype" and kind.fill_value == 0 for kind in kinds
@@ -121,7 +121,7 @@ def _pandas_column(column: Any) -> npt.NDArray[Any]:
 def masks_in_one(X: Any) -> Any:
     """Return lists of masked rows as one masked array, and lists of masked entries with None.
 
-    NumPy would lose what is masked.
+    NumPy would lose the masks.
     """
     if not isinstance(X, list | tuple):
         return X
@@ -133,7 +133,7 @@ def masks_in_one(X: Any) -> Any:
 
 
 def unmasked(X: np.ma.MaskedArray[Any, Any]) -> npt.NDArray[Any]:
-    """Return an array of objects, None where an entry is masked."""
+    """Return an array of objects, with None for masked entries."""
     known = np.ma.getdata(X).astype(object)
     known[np.ma.getmaskarray(X)] = None
     return np.asarray(known)
@@ -149,7 +149,7 @@ def _from_masked(X: np.ma.MaskedArray[Any, Any], name: str) -> npt.NDArray[Any]:
 
 
 def _as_array(X: Any) -> npt.NDArray[Any] | None:
-    """Return X as an array, None where it is none or is not made of numbers and objects."""
+    """Return X as an array, None if it is not one or contains other than numbers and objects."""
     if not isinstance(X, np.ndarray | list | tuple) and not hasattr(X, "__array__"):
         return None
     return np.asarray(X)
@@ -160,7 +160,7 @@ def _holds_masked(row: Any) -> bool:
 
 
 def _as_numbers(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-    """Return an array of objects as floats, NaN where nothing is known."""
+    """Return an array of objects as floats, NaN for missing entries."""
     if array.dtype.kind in NUMBERS:
         return array
     if array.dtype.kind in "mM":
@@ -194,7 +194,7 @@ def _as_numbers(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
 
 
 def _such_as(array: npt.NDArray[Any]) -> str:
-    """Return the first value of an array that is known, and where it is."""
+    """Return the first known value of an array, and its position."""
     known = ~np.isnat(array) if array.dtype.kind in "mM" else np.full(array.shape, True)
     if array.dtype.kind == "V" or not known.any():
         return ""

@@ -1,4 +1,4 @@
-"""Examples as EM reads them: distinct rows with their weights, in the forms its passes need."""
+"""Examples as EM reads them: distinct rows with weights, in the forms that passes need."""
 
 import itertools
 import zlib
@@ -21,39 +21,40 @@ MAX_PARTS = 32
 PART_STEPS = 400_000
 PARTIAL_BYTES = 1 << 28
 WORTH_SUMMING = 16
-"""Steps of work for each number of a part's sums, since these must be added up at the end."""
+"""Minimum steps of work for each number of a part's sums, since these must be added up at the
+end."""
 MAX_LISTED_ONES = 1 << 28
 MAX_PACKED = 2048
 WORTH_CODING = 1.5
-"""Rows are also encoded where they have this many times fewer codes than ones."""
+"""Rows are also encoded if they have this many times fewer codes than ones."""
 GOLDEN, SCATTERING = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 """Odd numbers whose multiples look random."""
 WORTH_TRANSPOSING = 2
-"""Ones are also listed by variable where a variable has this many in a tile of rows."""
+"""Ones are also listed by variable if a variable has this many in a tile of rows."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Distinct rows, how often each occurs, and the classes of those that have one.
+    """Distinct rows, their weights, and the classes of those with a known class.
 
     Attributes
     ----------
     rows : Rows
         The rows.
     weights : array of shape (n_rows,)
-        How much each row counts.
+        The weight of each row.
     clamp : array of shape (n_rows,) or (0,)
-        The known class of each row, −1 if it has none; empty if none has.
+        The known class of each row, −1 if unknown; empty if no class is known.
     words : Words, optional
-        The rows as short words of bits, where they have few variables.
+        The rows as short words of bits, if they have few variables.
     codes : Codes, optional
-        The rows as codes, where they have many ones.
+        The rows as codes, if they have many ones.
     columns : Columns, optional
-        The ones by variable, where every variable has several in a tile.
+        The ones by variable, if every variable has several in a tile.
     holes : Rows, optional
-        The entries that are not known; None where every entry is.
+        The missing entries; None if there are none.
     derived : dict
-        What was computed of the rows alone, to be kept as long as they are.
+        A cache for what depends on the rows alone, which lives as long as they do.
     """
 
     rows: Rows
@@ -67,12 +68,12 @@ class Examples:
 
     @property
     def observed(self) -> Observed:
-        """The rows and their holes."""
+        """The rows with their missing entries."""
         return Observed(self.rows, self.holes)
 
     @cached_property
     def total(self) -> float:
-        """The weight of all rows together."""
+        """The total weight of the rows."""
         return float(self.weights.sum())
 
     @cached_property
@@ -96,16 +97,16 @@ class Examples:
         return ones, Words(ones.words | holes.words, ones.position)
 
     def parts(self, steps_per_row: float, partial_bytes: int = 1) -> list[tuple[int, int]]:
-        """Cut the rows, by the shape of the data alone, into parts large enough for a thread.
+        """Divide the rows, by the shape of the data alone, into parts large enough for a thread.
 
         A part has at least `PART_STEPS` steps of work; its sums take `partial_bytes`.
         """
         return row_parts(self.rows.n_rows, steps_per_row, partial_bytes)
 
     def shares(self, n_classes: int, steps_per_row: float) -> list[tuple[tuple[int, int], slice]]:
-        """Cut work on every pair of a class and a row into parts large enough for a thread.
+        """Divide work on every pair of a class and a row into parts large enough for a thread.
 
-        The classes are cut first, since their sums are separate, then the rows.
+        Classes are divided first, since their sums are separate, then rows.
         """
         n_parts = len(self.parts(steps_per_row))
         n_slices = min(n_parts, n_classes)
@@ -133,12 +134,12 @@ class Examples:
 
     @property
     def mean_holes(self) -> float:
-        """The average number of holes of a row."""
+        """The average number of missing entries of a row."""
         return _mean_ones(self.holes) if self.holes else 0.0
 
 
 def row_parts(n_rows: int, steps_per_row: float, partial_bytes: int = 1) -> list[tuple[int, int]]:
-    """Cut rows into parts large enough for a thread, as `Examples.parts` says."""
+    """Divide rows into parts large enough for a thread, as in `Examples.parts`."""
     most = min(MAX_PARTS, PARTIAL_BYTES // partial_bytes)
     least = max(PART_STEPS, WORTH_SUMMING * partial_bytes // 8)
     wanted = min(most, n_rows * steps_per_row / least)
@@ -148,7 +149,7 @@ def row_parts(n_rows: int, steps_per_row: float, partial_bytes: int = 1) -> list
 
 
 def _mean_ones(rows: Rows) -> float:
-    """Return the average number of ones of a row; for packed rows a guess."""
+    """Return the average number of ones of a row; for packed rows an estimate."""
     if not rows.indptr.size:
         return rows.n_variables / 2
     return rows.indices.size / max(rows.n_rows, 1)
@@ -157,9 +158,9 @@ def _mean_ones(rows: Rows) -> float:
 def merge_equal_rows(
     observed: Observed, weights: FloatArray, clamp: IntArray | None = None
 ) -> tuple[Examples, IntArray]:
-    """Return the distinct rows with their weights, and the number of each row among them.
+    """Return the distinct rows with their weights, and the distinct row of each row.
 
-    Rows are compared by 128 bits of hash; rows whose classes are known and different stay apart.
+    Rows are compared by 128-bit hashes; rows with different known classes stay separate.
     """
     rows, holes = observed.ones, observed.holes
     if isinstance(rows, TypedRows):
@@ -194,7 +195,7 @@ def row_hashes(observed: Observed, clamp: IntArray | None = None) -> npt.NDArray
 
 
 def number_hashes(values: FloatArray, clamp: IntArray | None = None) -> npt.NDArray[np.uint64]:
-    """Return 128 bits of hash of each row of numbers and its class; all holes are alike."""
+    """Return 128 bits of hash of each row of numbers and its class; all NaNs are equal."""
     rng = np.random.default_rng(0)
     hashes = np.zeros((len(values), 2), dtype=np.uint64)
     bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.uint64)
@@ -231,7 +232,7 @@ def distinct_rows(hashes: npt.NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
     new[1:] = (sorted_hashes[1:] != sorted_hashes[:-1]).any(axis=1)
     first, inverse = ordered[new], np.empty_like(ordered)
     inverse[ordered] = np.cumsum(new) - 1
-    # Keep the order of first occurrence, so that nothing depends on the hashes' order.
+    # Keep the order of first occurrence, so that nothing depends on the order of hashes.
     order = np.argsort(first, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
@@ -277,7 +278,7 @@ def row_lengths(rows: Rows) -> IntArray:
 
 
 def listed(rows: Rows) -> Rows:
-    """Return packed rows as lists of ones, which many passes read faster, unless they are many."""
+    """Return packed rows as lists of ones, which many passes read faster, unless there are many."""
     if rows.indptr.size or rows.n_rows == 0:
         return rows
     lengths = row_lengths(rows)
@@ -290,7 +291,7 @@ def listed(rows: Rows) -> Rows:
 
 
 def encoded(rows: Rows) -> Codes | None:
-    """Return listed rows as codes, if these are much fewer than the ones."""
+    """Return listed rows as codes, if there are far fewer codes than ones."""
     n_codes = -(-rows.n_variables // CODE_BITS)
     if not rows.indptr.size or n_codes * rows.n_rows * WORTH_CODING > rows.indices.size:
         return None

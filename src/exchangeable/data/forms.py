@@ -1,4 +1,4 @@
-"""Other forms of the same rows, made once, that the many passes of EM read faster."""
+"""Other forms of the same rows, computed once, that EM's many passes read faster."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
@@ -16,7 +16,7 @@ from exchangeable.runtime.kernels.loops import fill
 _compile = compiled()
 
 CODE_BITS = 6
-"""Variables that make one code: its tables have 2^6 lines and stay in the second-level cache."""
+"""Number of variables per code: its tables have 2^6 lines and stay in the second-level cache."""
 SHORT_BITS = 16
 """Bits of a short word."""
 COLUMN_TILE = 1024
@@ -35,7 +35,7 @@ class Words:
         The bits.
     position : array of shape (n_variables,)
         The bit of each variable. Variables are sorted by their number of ones, so that those of a
-        block, whose means are alike, share few words.
+        block, which have similar means, share few words.
     """
 
     words: npt.NDArray[np.uint64] | npt.NDArray[np.uint16]
@@ -79,9 +79,9 @@ class Columns:
     Attributes
     ----------
     first_one : array of shape (n_tiles, n_variables + 1)
-        Where the ones of each variable in each tile begin in `row`.
+        The start of the ones of each variable in each tile in `row`.
     row : array of shape (n_ones,)
-        The row of each one, counted from the first of its tile.
+        The row of each one, relative to the first of its tile.
     """
 
     first_one: IntArray
@@ -99,10 +99,10 @@ class Columns:
 
 @dataclass(frozen=True)
 class Codes:
-    """Rows as codes of `CODE_BITS` variables each, for sums over ones where these are many.
+    """Rows as codes of `CODE_BITS` variables each, for sums over ones if there are many.
 
-    A sum of lines over the ones of a row is a sum of fewer lines over its codes, once `expand` has
-    summed the lines for every value of a code; `fold` is the way back.
+    A sum of lines over the ones of a row becomes a sum of fewer lines over its codes, once `expand`
+    has summed the lines for every value of a code; `fold` is the inverse.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Codes:
         return self.codes.shape[0], 1 << CODE_BITS, width
 
     def fold(self, sums: FloatArray) -> FloatArray:
-        """Return for every variable the sum of the lines of the values that have it on."""
+        """Return, for every variable, the sum of the lines of the values that have it on."""
         lines = np.zeros((self.n_variables, sums.shape[2]))
         _fold(sums, lines)
         return lines

@@ -1,6 +1,6 @@
 """The rows of a class with their weights, and sums over them.
 
-A group with many rows is cut into parts that several threads work on; the parts depend on the data
+A group with many rows is divided into parts for several threads; the parts depend on the data
 alone.
 """
 
@@ -27,11 +27,11 @@ class Group:
 
     @property
     def total(self) -> float:
-        """The weight of all rows together."""
+        """The total weight of the rows."""
         return float(self.weights.sum() if self.weights.size else self.members.size)
 
     def parts(self) -> list["Group"]:
-        """Cut a large group into several."""
+        """Divide a large group into several."""
         return [
             Group(self.members[start:stop], self.weights[start:stop])
             for start, stop in row_ranges(self.members.size, GROUP_CHUNK)

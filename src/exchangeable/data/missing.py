@@ -1,4 +1,4 @@
-"""Masks of missing entries, for data that cannot hold a NaN by itself."""
+"""Masks of missing entries, for data that cannot contain a NaN."""
 
 from typing import Any
 
@@ -10,22 +10,22 @@ from exchangeable.data.containers import as_matrix
 
 
 def with_missing(X: Any, missing: Any) -> Any:
-    """Return X with NaN where a mask says that the entry is not known.
+    """Return X with NaN where a mask is true.
 
-    This is how a sparse matrix gets holes: an entry that it does not store is a known zero, a NaN
-    that it stores is unknown.
+    This is how a sparse matrix gets missing entries: entries that it does not store are known
+    zeros, a stored NaN is missing.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Examples.
     missing : {array-like, sparse matrix} of bool of the same shape
-        True where an entry is not known; what X holds there does not matter.
+        True for missing entries; the values of X there do not matter.
 
     Returns
     -------
     ndarray or CSR array
-        Sparse where X is.
+        Sparse if X is.
 
     Examples
     --------

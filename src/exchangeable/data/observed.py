@@ -1,4 +1,4 @@
-"""Rows with holes: entries that are not known."""
+"""Rows with missing entries."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,19 +12,20 @@ from exchangeable.data.rows import Rows, as_rows, check_threshold, pack_matrix, 
 from exchangeable.runtime.threads import row_ranges
 
 DENSE_BYTES = 1 << 22
-"""Rows are handled in parts whose dense form, as 64-bit numbers, fits the processor's cache."""
+"""Rows are processed in parts whose dense form, as 64-bit numbers, fits into the processor's
+cache."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Binary rows with holes: the entries known to be on, and those not known at all.
+    """Binary rows with missing entries: those known to be on, and those missing.
 
     Attributes
     ----------
     ones : Rows
         The entries known to be on.
     holes : Rows, optional
-        The entries not known; None where every entry is.
+        The missing entries; None if there are none.
     """
 
     ones: Rows
@@ -42,7 +43,7 @@ class Observed:
 
     @classmethod
     def from_symbols(cls, symbols: npt.NDArray[np.integer[Any]]) -> Self:
-        """Make rows of a matrix of 0, 1 and `UNASSIGNED`."""
+        """Convert a matrix of 0, 1 and `UNASSIGNED` to rows."""
         holes = symbols == UNASSIGNED
         return cls(as_rows(symbols == 1, None), as_rows(holes, None) if holes.any() else None)
 
@@ -52,12 +53,12 @@ class Observed:
         return Observed(take_rows(self.ones, chosen), holes)
 
     def chunks(self, copies: float = 1) -> Iterator[tuple[slice, "Observed"]]:
-        """Yield slices of the rows and the rows there; `copies` dense forms of them are small."""
+        """Yield slices of the rows and their rows; `copies` dense forms of them are small."""
         for start, stop in self.spans(copies):
             yield slice(start, stop), self.take(np.arange(start, stop))
 
     def spans(self, copies: float = 1) -> list[tuple[int, int]]:
-        """Return where these slices begin and end."""
+        """Return the starts and ends of these slices."""
         return row_ranges(self.n_rows, part_rows(self.n_variables, copies))
 
     def symbols(self) -> npt.NDArray[np.int8]:
@@ -67,21 +68,21 @@ class Observed:
         return matrix
 
     def hole_flags(self) -> npt.NDArray[np.bool_]:
-        """Return a matrix that is true where an entry is not known."""
+        """Return a matrix that is true for missing entries."""
         if self.holes is None:
             return np.zeros((self.n_rows, self.n_variables), dtype=np.bool_)
         return flags(self.holes)
 
 
 def part_rows(n_variables: int, copies: float = 1) -> int:
-    """Return how many rows of this many variables are handled at once."""
+    """Return how many rows with this many variables are processed at once."""
     return max(1, int(DENSE_BYTES / (8 * n_variables * copies)))
 
 
 def as_observed(X: Any, binarize: float | None, n_jobs: int | None = None) -> Observed:
-    """Return a checked numeric matrix as rows; a NaN is an entry that is not known.
+    """Return a checked numeric matrix as rows, with NaN for missing entries.
 
-    In a sparse matrix a stored NaN is a hole, an entry that is not stored a known zero.
+    In a sparse matrix a stored NaN is missing, an entry that is not stored a known zero.
     """
     return observe_numbers(X, binarize, n_jobs, looks=False)[0]
 
@@ -89,9 +90,9 @@ def as_observed(X: Any, binarize: float | None, n_jobs: int | None = None) -> Ob
 def observe_numbers(
     X: Any, binarize: float | None, n_jobs: int | None = None, *, looks: bool = True
 ) -> tuple[Observed, bool]:
-    """Return what `as_observed` does, and whether all entries are known to be 0, 1 or NaN.
+    """Return the result of `as_observed`, and whether all entries are known to be 0, 1 or NaN.
 
-    Without `looks` entries other than bytes are not looked at for that.
+    Without `looks`, only bytes are checked for that.
     """
     if binarize is None or is_sparse(X):
         return _observe_stored(X, binarize, n_jobs), False
@@ -101,7 +102,7 @@ def observe_numbers(
 
 
 def _observe_stored(X: Any, binarize: float | None, n_jobs: int | None) -> Observed:
-    """Return a sparse matrix, or one of 0 and 1 alone, as rows."""
+    """Return a sparse matrix, or one that contains only 0 and 1, as rows."""
     stored = X.data if is_sparse(X) else X
     if stored.dtype.kind != "f" or not stored.size or not np.isnan(stored.min()):
         return Observed(as_rows(X, binarize, n_jobs))
@@ -110,7 +111,7 @@ def _observe_stored(X: Any, binarize: float | None, n_jobs: int | None) -> Obser
         known = as_rows(np.where(gaps, 0.0, X), binarize, n_jobs)
         return Observed(known, as_rows(gaps, None, n_jobs))
     matrix = X.tocsr().copy()
-    matrix.sum_duplicates()  # what is stored twice is not known if one of the two is not
+    matrix.sum_duplicates()  # an entry that is stored twice is missing if one of the two is
     gaps = np.isnan(matrix.data)
     known, holes = matrix, matrix.copy()
     known.data = np.where(gaps, 0.0, known.data)

@@ -14,7 +14,7 @@ from exchangeable.data.observed import Observed
 from exchangeable.data.rows import NO_INDICES, NO_POINTERS, Rows, as_rows
 
 CHUNK_BYTES = 1 << 25
-"""A chunk's dense form, one byte per entry, has about this many bytes."""
+"""A chunk's dense form, with one byte per entry, has about this many bytes."""
 MOST_CHUNK_ROWS, FEWEST_CHUNK_ROWS = 1 << 17, 1 << 8
 
 
@@ -24,22 +24,22 @@ def rows_per_chunk(n_variables: int) -> int:
 
 
 def release(array: Any) -> None:
-    """Let go of the memory behind a read-only memory map; it is read again when needed."""
+    """Free the memory behind a read-only memory map; it is read again when needed."""
     mapped: Any = getattr(array, "_mmap", None)
     if getattr(array, "mode", "") == "r" and hasattr(mapped, "madvise"):
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class PackedBits:
-    """A binary matrix as bits, which every estimator reads without unpacking it.
+    """A binary matrix stored as bits, which every estimator reads without unpacking it.
 
-    Variable j of a row is bit ``j % 8`` of its byte ``j // 8``, as ``np.packbits(X, axis=1,
-    bitorder="little")`` has it.
+    Variable j of a row is bit ``j % 8`` of its byte ``j // 8``, as in ``np.packbits(X, axis=1,
+    bitorder="little")``.
 
     Parameters
     ----------
     bits : array of shape (n_rows, (n_variables + 7) // 8) and type uint8, or path
-        The bytes, or the ``.npy`` file that holds them, which is mapped into memory. A Dask array
+        The bytes, or the ``.npy`` file that contains them, which is memory-mapped. A Dask array
         stays where it is.
     n_variables : int
         Number of variables; the remaining bits of the last byte must be zero.
@@ -95,14 +95,14 @@ class PackedBits:
         return PackedBits(part, self.n_variables)
 
     def chunks(self) -> Iterator["PackedBits"]:
-        """Yield the rows in parts small enough to work on."""
+        """Yield the rows in parts of limited size."""
         size = rows_per_chunk(self.n_variables)
         for start in range(0, len(self), size):
             yield self[start : start + size]
             release(self.bits)
 
     def rows(self) -> Rows:
-        """Return the rows as the kernels read them, 64 variables per word."""
+        """Return the rows in the form of the kernels, 64 variables per word."""
         n_rows, width = self.bits.shape
         if self.n_variables % 8 and n_rows:
             unused = int(self.bits[:, -1].max()) >> (self.n_variables % 8)

@@ -12,11 +12,11 @@ _compile = compiled()
 
 PLANES = 8
 MOST_ROWS = (1 << PLANES) - 1
-"""This many rows can be added before a counter of `PLANES` bits would overflow."""
+"""Number of rows that can be added before a counter of `PLANES` bits would overflow."""
 
 
 def room_for_sums(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return room for the counters of `sum_bits`, and for what they carry."""
+    """Return the workspace for the counters of `sum_bits` and their carries."""
     return np.empty((PLANES + 1, bits.shape[1]), dtype=np.uint64)
 
 
@@ -24,7 +24,7 @@ def room_for_sums(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 def sum_bits(bits, members, planes, total):  # type: ignore[no-untyped-def]
     """Add x_j over the member rows to total[j].
 
-    Every bit of a word has a counter whose binary digits lie in `PLANES` words, one per plane: a
+    Every bit of a word has a counter whose binary digits are in `PLANES` words, one per plane: a
     row is added to all 64 counters of a word by a few logical operations.
     """
     n_words, carry = bits.shape[1], planes[PLANES]
@@ -76,7 +76,7 @@ def _turn(bits, begin, end, columns):  # type: ignore[no-untyped-def]
 def permute_bits(bits, order, words):  # type: ignore[no-untyped-def]
     """Write variable order[p] of every packed row to bit p of words[word, row].
 
-    A bit of all rows of a tile is moved at a time, by operations that run over rows.
+    One bit of all rows of a tile is moved at a time, by operations that run over rows.
     """
     columns = np.empty((bits.shape[1], TILE), dtype=np.uint64)
     for begin in range(0, bits.shape[0], TILE):

@@ -36,7 +36,8 @@ def sum_ones(rows, members, weights, total):  # type: ignore[no-untyped-def]
 def sum_powers_of_bytes(bytes_, weights, shares, by_value, sums):  # type: ignore[no-untyped-def]
     """Add the weight w of every packed row with variable j on to sums[0, j], w·share to sums[1, j].
 
-    Eight variables are summed at a time: ``by_value[byte, value]`` has room for two sums, all zero.
+    Eight variables are summed at a time: ``by_value[byte, value]`` has space for two sums, all
+    zero.
     """
     for row in range(weights.size):
         mass, square, values = weights[row], weights[row] * shares[row], bytes_[row]
@@ -55,7 +56,7 @@ def sum_powers_of_bytes(bytes_, weights, shares, by_value, sums):  # type: ignor
 @_compile
 def sum_bytes(bytes_, members, total):  # type: ignore[no-untyped-def]
     """Add x_j over the rows in `members` to total[j], where the rows are bytes of 0 and 1."""
-    # Bytes are added as bytes, 255 rows at a time: that keeps the loop at memory speed.
+    # Bytes are added as bytes, 255 rows at a time, which keeps the loop at memory speed.
     partial = np.empty(total.size, dtype=np.uint8)
     for begin in range(0, members.size, 255):
         fill(partial, 0)

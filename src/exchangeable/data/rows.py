@@ -1,4 +1,4 @@
-"""Binary rows as the kernels read them: packed bits, or the indices of the ones."""
+"""Binary rows in the form of the kernels: packed bits, or the indices of the ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,18 +17,18 @@ NO_BYTES = np.empty((0, 0), dtype=np.uint8)
 NO_POINTERS = np.empty(0, dtype=np.int64)
 NO_INDICES = np.empty(0, dtype=np.int32)
 CHUNK = 1 << 10
-"""Rows that a thread packs at a time."""
+"""Number of rows that a thread packs at a time."""
 
 
 class RowArrays(NamedTuple):
-    """Binary rows as every kernel takes them; the form that is not in use is empty.
+    """Binary rows in the form of all kernels; the unused form is empty.
 
     Attributes
     ----------
     bits : array of shape (n_rows, n_words)
         Packed rows, 64 variables per word.
     indptr : array of shape (n_rows + 1,)
-        Where the ones of each row begin in `indices`.
+        The start of the ones of each row in `indices`.
     indices : array of shape (n_ones,)
         The variables that are on, row after row.
     """
@@ -42,8 +42,8 @@ class RowArrays(NamedTuple):
 class Rows:
     """A binary matrix in one of two forms.
 
-    A dense one is packed, 64 variables per word, in `bits`; `bytes_` is the byte matrix it came
-    from, where there is one. A sparse one holds the variables that are on in `indptr` and
+    A dense matrix is packed, 64 variables per word, in `bits`; `bytes_` is the byte matrix it came
+    from, if there is one. A sparse matrix is stored by the variables that are on, in `indptr` and
     `indices`.
     """
 
@@ -56,7 +56,7 @@ class Rows:
 
     @property
     def arrays(self) -> RowArrays:
-        """The rows as kernels take them."""
+        """The rows in the form of the kernels."""
         return RowArrays(self.bits, self.indptr, self.indices)
 
 
@@ -68,7 +68,7 @@ class ColumnType(NamedTuple):
     kind : str
         One of `exchangeable.data.columns.schema.KINDS`.
     n_levels : int
-        Number of levels, whose numbers 0, 1, … are the values; 0 for counts and measurements.
+        Number of levels, whose values are the numbers 0, 1, …; 0 for counts and measurements.
     """
 
     kind: str
@@ -82,13 +82,13 @@ class TypedRows(Rows):
     Attributes
     ----------
     values : array of shape (n_rows, n_variables)
-        Numbers of levels, counts, or measurements on their transformed scale; NaN for holes. They
-        are what `bits` holds as well.
+        Numbers of levels, counts, or measurements on their transformed scale; NaN if missing.
+        `bits` holds the same.
     types : tuple of ColumnType
-        What the values of each column are.
+        The meaning of the values of each column.
     log_jacobian : array of shape (n_rows,)
-        What a density per unit of the user's measurements has more, in logarithm, than one per unit
-        of the transformed scale.
+        The difference of log-densities per unit of the user's measurements and per unit of the
+        transformed scale.
     """
 
     values: npt.NDArray[np.float64] = field(kw_only=True)
@@ -121,14 +121,14 @@ class TypedRows(Rows):
 
 @dataclass(frozen=True)
 class CountRows(Rows):
-    """Rows of counts most of which are 0, all of them known.
+    """Rows of counts that are mostly 0 and all known.
 
     Attributes
     ----------
     counts : array of shape (n_indices,)
-        The counts of the columns that `indices` lists.
+        The counts of the columns listed in `indices`.
     types : tuple of ColumnType
-        What the values of each column are: counts.
+        The meaning of the values of each column: counts.
     """
 
     counts: npt.NDArray[np.float64] = field(kw_only=True)
@@ -150,17 +150,17 @@ class CountRows(Rows):
 
 
 def as_rows(X: Any, binarize: float | None, n_jobs: int | None = None) -> Rows:
-    """Return a checked numeric matrix as rows of ones: what exceeds `binarize`, or equals 1.
+    """Return a checked numeric matrix as rows of ones: entries that exceed `binarize`, or equal 1.
 
     A CSR matrix whose stored entries are all ones is not copied, nor is a byte matrix of 0 and 1,
-    beside which its bits are kept. With ``binarize=None`` anything but 0 and 1 is refused.
+    next to which its bits are stored. With ``binarize=None`` anything but 0 and 1 is rejected.
     """
     threshold = None if binarize is None else check_threshold(binarize)
     return _sparse_rows(X, threshold) if sp.issparse(X) else _dense_rows(X, threshold, n_jobs)
 
 
 def check_threshold(binarize: Any) -> float:
-    """Return above which number entries are on."""
+    """Return the number above which entries are on."""
     threshold = check_number(binarize, "binarize")
     if not np.isfinite(threshold):
         raise ValueError(f"binarize must be a finite number or None, got {binarize}")
@@ -212,14 +212,14 @@ def _dense_rows(X: npt.NDArray[Any], binarize: float | None, n_jobs: int | None)
 
 
 class PackedMatrix(NamedTuple):
-    """A matrix as rows, and what was seen of its numbers on the way.
+    """A matrix as rows, with facts about its numbers.
 
     Attributes
     ----------
     rows : Rows
-        What exceeds the threshold is on.
+        Entries that exceed the threshold are on.
     has_nan : bool
-        Whether some number is NaN.
+        Whether any number is NaN.
     zero_one : bool
         Whether all others are known to be 0 or 1.
     """
@@ -239,11 +239,11 @@ def pack_matrix(
     X : array of shape (n_rows, n_variables)
         Numbers.
     threshold : float
-        Above which they are on.
+        The threshold above which they are on.
     n_jobs : int, optional
         Number of threads.
     looks : bool
-        Whether to look for numbers other than 0 and 1, with a threshold of 0.
+        Whether to check for numbers other than 0 and 1, with a threshold of 0.
     """
     n_rows, n_variables = X.shape
     bits = np.zeros((n_rows, (n_variables + 63) // 64), dtype="<u8")
@@ -251,7 +251,7 @@ def pack_matrix(
     looks = looks and threshold == 0
 
     def pack(span: tuple[int, int]) -> tuple[bool, bool]:
-        """Pack some rows; return whether one is NaN, and whether all are known to be 0 or 1."""
+        """Pack some rows; return whether any is NaN, and whether all are known to be 0 or 1."""
         part = X[span[0] : span[1]]
         if X.dtype == np.uint8:
             has_nan, zero_one = False, 0 <= threshold < 1 and bool(part.max(initial=0) <= 1)
@@ -270,7 +270,7 @@ def pack_matrix(
 
 
 def _seen(part: npt.NDArray[Any], positive: npt.NDArray[np.bool_] | None) -> tuple[bool, bool]:
-    """Return whether some numbers are NaN, and whether all others are known to be 0 or 1."""
+    """Return whether any number is NaN, and whether all others are known to be 0 or 1."""
     if part.dtype == np.bool_ or not part.size:
         return False, True
     if positive is None and part.dtype.kind != "f":
@@ -285,7 +285,7 @@ def _seen(part: npt.NDArray[Any], positive: npt.NDArray[np.bool_] | None) -> tup
 
 @compiled()
 def _has_duplicates(indptr, indices, n_variables):  # type: ignore[no-untyped-def]
-    """Whether some row names a variable twice."""
+    """Whether any row lists a variable twice."""
     last_row = np.full(n_variables, -1, dtype=np.int64)
     for row in range(indptr.size - 1):
         for i in range(indptr[row], indptr[row + 1]):
@@ -296,7 +296,7 @@ def _has_duplicates(indptr, indices, n_variables):  # type: ignore[no-untyped-de
 
 
 def _check_binary(values: npt.NDArray[Any], position: Callable[[int], tuple[int, ...]]) -> None:
-    """Refuse entries other than 0 and 1; `position` says where in X an entry stands."""
+    """Reject entries other than 0 and 1; `position` locates an entry in X."""
     if values.dtype == np.bool_:
         return
     bad = np.flatnonzero((values != 0) & (values != 1))

@@ -1,7 +1,7 @@
-"""What is kept of rows that come in batches, so that blocks and trees can be learned again.
+"""The sample of rows and the sums from which blocks and trees are learned again, for batches.
 
-Sums are exact. Of the rows themselves a sample is kept, all of them as long as there are few: each
-row draws a key that grows with its weight, and a class keeps the rows with the largest keys.
+Sums are exact. Rows are sampled, or all kept as long as they are few: each row draws a random key
+that grows with its weight, and each class keeps the rows with the largest keys.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from exchangeable.data.rows import CountRows, Rows, TypedRows
 from exchangeable.data.stacking import nowhere, stack_observed
 
 MOST_ROWS = 4096
-"""Rows that are kept of a class."""
+"""Number of rows kept per class."""
 GROWTH = 1.05
-"""Blocks of a class are learned again when it has become this many times heavier."""
+"""Blocks of a class are learned again when its weight has grown by this factor."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Sketch:
     rows : Rows
         The sample, bits as lists of ones.
     label, weights, keys : arrays of shape (n_rows,)
-        The class of each, how much it counts, and what it was chosen by.
+        The class, the weight and the key of each row.
     ones : array of shape (n_classes, n_variables)
         Weight of all rows of a class with a variable on.
     totals, learned : arrays of shape (n_classes,)
@@ -39,7 +39,7 @@ class Sketch:
     n_seen : int
         Number of rows so far.
     holes : Rows, optional
-        The entries of the sample that are not known; None where every entry is.
+        The missing entries of the sample; None if there are none.
     """
 
     rows: Rows
@@ -54,7 +54,7 @@ class Sketch:
 
     @classmethod
     def empty(cls, n_variables: int, n_classes: int) -> "Sketch":
-        """Return the sketch of no rows."""
+        """Return an empty sketch."""
         nothing, no_rows = np.empty(0), nowhere(0, n_variables)
         zeros = np.zeros(n_classes)
         label = np.empty(0, dtype=np.int64)
@@ -99,12 +99,12 @@ class Sketch:
 
     @property
     def observed(self) -> Observed:
-        """The sample with its holes."""
+        """The sample with missing entries."""
         return Observed(self.rows, self.holes)
 
     @property
     def sample_weights(self) -> FloatArray:
-        """How much each row of the sample counts, standing for all that were seen."""
+        """The weight of each row of the sample, which represents all rows seen."""
         weights = np.empty(self.rows.n_rows)
         for y in range(self.totals.size):
             group = self.group(y)
@@ -116,10 +116,10 @@ class Sketch:
         return np.flatnonzero(self.totals > np.maximum(GROWTH * self.learned, 0.0))
 
     def group(self, y: int) -> Group:
-        """Return the rows of a class, which stand for all that were seen."""
+        """Return the sampled rows of a class, which represent all rows seen."""
         members = np.flatnonzero(self.label == y)
         weights = self.weights[members]
-        if members.size == MOST_ROWS:  # a sample drawn by weight: all count alike
+        if members.size == MOST_ROWS:  # a sample drawn by weight: all have equal weight
             weights = np.full(members.size, self.totals[y] / members.size)
         return Group(members, weights)
 
@@ -129,7 +129,7 @@ def _weights(group: Group) -> FloatArray:
 
 
 def _largest(keys: FloatArray, label: IntArray, n_classes: int) -> IntArray:
-    """Return, in order, the rows with the largest keys of each class, as many as are kept."""
+    """Return, in order, the rows with the largest keys of each class, up to the limit."""
     kept = []
     for y in range(n_classes):
         members = np.flatnonzero(label == y)

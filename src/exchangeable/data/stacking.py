@@ -1,4 +1,4 @@
-"""Several sets of rows, one after the other."""
+"""Concatenating several sets of rows."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def nowhere(n_rows: int, n_variables: int) -> Rows:
 
 
 def stack_rows(parts: Sequence[Rows]) -> Rows:
-    """Return rows of one form one after the other; those of bits become lists of ones."""
+    """Concatenate rows of the same form; those of bits become lists of ones."""
     first = parts[0]
     if isinstance(first, TypedRows):
         typed = [part for part in parts if isinstance(part, TypedRows)]
@@ -43,7 +43,7 @@ def stack_rows(parts: Sequence[Rows]) -> Rows:
 
 
 def stack_observed(parts: Sequence[Observed]) -> Observed:
-    """Return rows with their holes one after the other; bits become numbers beside numbers."""
+    """Concatenate rows with missing entries; bits become numbers if other rows are numbers."""
     if len({isinstance(part.ones, TypedRows) for part in parts}) > 1:
         parts = [Observed(typed_rows(part), part.holes) for part in parts]
     holes = None

@@ -1,4 +1,4 @@
-"""JAX, where it is installed: its devices, and clear words where one is missing.
+"""Access to JAX and its devices, with clear errors if one is missing.
 
 Importing this module does not import JAX; only a fit that needs it does.
 """
@@ -10,23 +10,23 @@ from typing import Any
 
 DEVICES = ("auto", "cpu", "gpu")
 USABLE = 0.8
-"""Part of a device's memory that rows and what is made of them may take."""
+"""Fraction of a device's memory for rows and intermediate results."""
 
 
 def check_device(device: Any) -> str:
-    """Return the name of a device, refusing what is not one."""
+    """Return the name of a device, or raise an error."""
     if not isinstance(device, str) or device not in DEVICES:
         raise ValueError(f"device={device!r} is unknown; expected one of {', '.join(DEVICES)}")
     return device
 
 
 def import_jax(purpose: str, *names: str) -> list[Any]:
-    """Return JAX, or other modules that need it, or say what to install.
+    """Return JAX, or other modules that need it; an error says what to install.
 
     Parameters
     ----------
     purpose : str
-        What needs it, as the message begins.
+        What needs it, as the beginning of the message.
     *names : str
         The modules to import; JAX itself by default.
     """
@@ -43,7 +43,7 @@ def import_jax(purpose: str, *names: str) -> list[Any]:
 
 
 def find_device(device: str, purpose: str) -> Any:
-    """Return the device of JAX that a name stands for: ``"auto"`` is the best there is."""
+    """Return the JAX device with a name: ``"auto"`` is the best one available."""
     (jax,) = import_jax(purpose)
     if check_device(device) == "auto":
         return jax.devices()[0]
@@ -58,7 +58,7 @@ def find_device(device: str, purpose: str) -> Any:
 
 
 def check_room(device: Any, n_bytes: float, what: str) -> None:
-    """Refuse work that needs more memory than a device can give."""
+    """Raise an error if work needs more memory than a device has."""
     room = room_on(device)
     if n_bytes > room:
         raise MemoryError(
@@ -69,7 +69,7 @@ def check_room(device: Any, n_bytes: float, what: str) -> None:
 
 @contextmanager
 def out_of_memory_told(what: str) -> Iterator[None]:
-    """Say what to do about it where a device runs out of memory during some work."""
+    """Explain what to do if a device runs out of memory during some work."""
     try:
         yield
     except RuntimeError as error:
@@ -82,7 +82,7 @@ def out_of_memory_told(what: str) -> Iterator[None]:
 
 
 def room_on(device: Any) -> float:
-    """Return the bytes that a device can still give, infinite where it does not say."""
+    """Return the available bytes of a device, infinite if it does not report them."""
     known = device.memory_stats() if hasattr(device, "memory_stats") else None
     if not known or "bytes_limit" not in known:
         return float("inf")
@@ -90,5 +90,5 @@ def room_on(device: Any) -> float:
 
 
 def usable_on(device: Any) -> float:
-    """Return the bytes that rows and what is made of them may take on a device."""
+    """Return the bytes that rows and intermediate results may use on a device."""
     return USABLE * room_on(device)

@@ -1,4 +1,4 @@
-"""How programs are compiled for a device: quickly, without a search for the fastest products."""
+"""Compilation of programs for a device: quickly, without a search for the fastest products."""
 
 import os
 import threading
@@ -9,16 +9,16 @@ from typing import Any
 import jax
 
 QUICK: dict[str, int | bool] = {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}
-"""On a GPU products are made by its library, as that sees fit. To try others takes XLA 11 s of a
-fit that trains for less than one. Other devices do not read these options."""
+"""On a GPU, products are left to its library. Autotuning takes XLA 11 s in a fit that trains for
+less than one. Other devices ignore these options."""
 
 CORES_EACH = 4
-"""A compiler at work beside others has this many cores to itself."""
+"""A compiler running beside others has this many cores to itself."""
 
 
 @cache
 def quick_options() -> dict[str, int | bool]:
-    """Return those of the options that the installed JAX knows."""
+    """Return those of the options that the installed JAX supports."""
     known = dict[str, int | bool]()
     for name, value in QUICK.items():
         try:

@@ -1,1 +1,1 @@
-"""What users type."""
+"""The estimators: the classes that users import."""

@@ -1,4 +1,4 @@
-"""What all estimators share: their parameters, the rows they take, and the model they hold."""
+"""What all estimators share: their parameters, the rows they accept, and the model they hold."""
 
 from html import escape
 from typing import TYPE_CHECKING, Any, Self
@@ -48,9 +48,9 @@ class MixtureEstimator(TypedQueries):
         raise NotImplementedError
 
     def profiles(self) -> Profiles:
-        """Return what the classes or components are like: sizes, and answers to each column.
+        """Return the profile of each class or component: its size, and its answers to each column.
 
-        `to_frame` makes a table of it. Of mixtures `exchangeable.classes.standard_errors` adds
+        `to_frame` converts it to a table. For mixtures, `exchangeable.classes.standard_errors` adds
         standard errors and intervals; `exchangeable.plotting.ProfileDisplay` draws profiles.
 
         Examples
@@ -77,20 +77,20 @@ class MixtureEstimator(TypedQueries):
 
     @property
     def count_probabilities_(self) -> list[list[FloatArray]]:
-        """For each class or component and block the probabilities of each number of ones."""
+        """The probability of each number of ones, for each class or component and block."""
         return self._fitted().count_probabilities()
 
     @property
     def urn_weights_(self) -> FloatArray:
-        """Weight θ of each variable in each class or component, where the family has weights."""
+        """Weight θ of each variable in each class or component, if the family has weights."""
         return np.exp(self._fitted().log_urn_weights().T)
 
     @property
     def item_parameters_(self) -> "ItemParameters":
-        """Difficulties of items in each class or component, where these are Rasch models.
+        """Difficulties of items in each class or component, if these are Rasch models.
 
-        That is, one block of binary columns with weights, or of ordinal columns. Standard errors
-        need the rows: `exchangeable.rasch.item_parameters` has them.
+        That is, a single block of binary columns with weights, or of ordinal columns. Standard
+        errors need the rows: see `exchangeable.rasch.item_parameters`.
         """
         from exchangeable.rasch.errors import class_parameters
         from exchangeable.rasch.fitted import item_names, scale_of
@@ -100,9 +100,9 @@ class MixtureEstimator(TypedQueries):
 
     @property
     def edges_(self) -> list[IntArray]:
-        """For each class or component its tree's edges, one row (node, parent) each.
+        """Edges of the tree of each class or component, one row (node, parent) each.
 
-        A node is a variable, or the number of a block in `partitions_` where the family's trees are
+        A node is a variable, or the number of a block in `partitions_` if the family's trees are
         over blocks.
         """
         return self._fitted().edges()
@@ -117,28 +117,28 @@ class MixtureEstimator(TypedQueries):
         return dict.fromkeys(names, "binary")
 
     def _schema(self) -> Schema | None:
-        """Return what was decided about the columns, None where all are binary numbers."""
+        """Return the schema of the columns, or None if all are binary numbers."""
         self._fitted()
         return schema_of(self)
 
     def _rows_to_fit(
         self, spec: FamilySpec, X: Any, feature_names: Any
     ) -> tuple[FamilySpec, Observed]:
-        """Return the rows of `fit`, and the family for what their columns are."""
+        """Return the rows of `fit`, and the family that suits their columns."""
         spec, schema = decide_kinds(self, spec, X)
         observed = self._rows_of(X, schema)
         give_names(self, feature_names)
         return spec, observed
 
     def _rows_of(self, X: Any, schema: Schema | None) -> Observed:
-        """Return the rows of `fit`, and keep what was decided about their columns."""
+        """Return the rows of `fit`, and store the schema of their columns."""
         if schema is None:
             self.__dict__.pop(COLUMNS, None)
             return self._observed(X, reset=True)
         return observe_typed(self, X, schema, reset=True)
 
     def _fitted(self) -> Model:
-        """Return the model, or say that there is none yet."""
+        """Return the fitted model, or raise an error if there is none yet."""
         check_is_fitted(self, "_model")
         return self._model
 
@@ -148,7 +148,7 @@ class MixtureEstimator(TypedQueries):
     score_samples = by_chunks(TypedQueries.score_samples)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``blocks__start`` or ``training__penalty`` turn a word into its object.
+        """Set parameters; ``blocks__start`` or ``training__penalty`` replaces a name by its object.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class MixtureEstimator(TypedQueries):
         return updated
 
     def _repr_html_(self) -> str:
-        """Return the essentials of a fitted model, as a notebook shows them."""
+        """Return a summary of a fitted model, as shown in a notebook."""
         if hasattr(self, "_model"):
             return summary_html(self)
         return f"<pre>{escape(printable_lines(repr(self)))}</pre>"
@@ -175,7 +175,7 @@ class MixtureEstimator(TypedQueries):
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _observed(self, X: Any, reset: bool = False) -> Observed:
-        """Return checked rows, a NaN being an entry that is not known."""
+        """Return checked rows, with NaN for missing entries."""
         checked = None if reset else as_checked(self, X)
         if checked is not None:
             return checked

@@ -1,4 +1,4 @@
-"""Naive Bayes over exchangeable blocks, and what goes beyond: classes of any family."""
+"""The classifier: naive Bayes over exchangeable blocks, and classes of any other family."""
 
 from typing import Any, Self
 
@@ -69,7 +69,7 @@ from exchangeable.runtime.attempts import all_or_nothing
 
 
 def _adds_up(classifier: Any) -> bool:
-    """Whether batches add up, so that there is a `partial_fit`."""
+    """Whether batches add up, so that `partial_fit` is available."""
     try:
         spec = spec_of(classifier)
         spec.check("partial_fit", "partial_fit")
@@ -86,67 +86,67 @@ def _adds_up(classifier: Any) -> bool:
 class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     r"""Naive Bayes classifier over blocks of exchangeable variables.
 
-    Given the class, the variables fall into blocks; in a block only the number of ones matters:
-    P(y, x) = p(y) · Π_b q_b(n_b(x) | y) / C(m_b, n_b(x)) for blocks of m_b variables (Definition
-    4.1 of the paper). Each class has blocks of its own, learned from its rows. With every variable
-    a block of its own this is `BernoulliNB`; with larger blocks it sees correlations that naive
-    Bayes cannot, with the same number of parameters. Other families go beyond the paper.
+    Given the class, the variables fall into independent blocks, and within a block only the number
+    of ones matters: P(y, x) = p(y) · Π_b q_b(n_b(x) | y) / C(m_b, n_b(x)) for blocks of m_b
+    variables (Definition 4.1 of the paper). Each class has its own blocks, learned from its rows.
+    If every variable is a block of its own, this is `BernoulliNB`; larger blocks capture
+    correlations that naive Bayes cannot, with the same number of parameters. Other families go
+    beyond the paper.
 
     Parameters
     ----------
     family : str, default="blocks"
-        What each class is made of, with the blocks and priors that it has by default:
+        What each class is made of, with the default blocks and prior of each family:
 
         {families}
     blocks : {"auto", "evidence", "welch", "independent", "full"}, Blocks, list or dict
-        How each class's variables are put into blocks: a method's name, or `Blocks` with its
-        settings. A list of lists of variables (numbers or feature names) is used for all classes, a
-        dict from class to such a list for each its own. ``"auto"``, the default, is what suits the
-        family.
+        How the variables of each class are grouped into blocks: the name of a method, or `Blocks`
+        with a method and its settings. A list of lists of variables (numbers or feature names) sets
+        the blocks of all classes, a dict from class to such a list the blocks of each class.
+        ``"auto"``, the default, is the family's default.
     pooling : float, optional
-        Strength of the pooled prior: each class is given this many pseudo-rows distributed as the
-        whole training set. By default what suits the family, which may be Laplace smoothing alone.
+        Strength of the pooled prior: each class gets this many pseudo-rows distributed as the whole
+        training set. The default depends on the family and may be Laplace smoothing alone.
     alpha : float, default=0.1
         Laplace smoothing: added to the number of rows with each count in a block. Under a pooled
-        prior it smooths the training set's own frequencies.
+        prior it smooths the training set's overall frequencies.
     binarize : float or None, default=0.0
-        Entries greater than this are on. With None all entries must be 0 or 1.
+        Entries greater than this are on. With None, all entries must be 0 or 1.
     kinds : {"binary", "nominal", "ordinal", "count", "continuous"}, dict, Kinds or None
-        What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
-        settings. By default the types of a table decide, and columns of arrays are binary. If a
-        column is not binary, ``family="blocks"`` gives way to ``"mixed"``.
+        Kinds of the columns: one name for all, a dict from column to kind, or `Kinds` with further
+        settings. By default kinds are inferred from the types of a table, and columns of arrays are
+        binary. If a column is not binary, ``family="blocks"`` is replaced by ``"mixed"``.
     class_prior : "uniform" or array-like of shape (n_classes,), optional
-        Prior probabilities of the classes: the same for all, or given. By default they are learned.
+        Prior probabilities of the classes: uniform or given. By default they are learned.
     class_weight : dict, "balanced" or None, default=None
-        How much the rows of each class count, as in scikit-learn: multiplied with their weights.
+        Weights of the classes, as in scikit-learn; they multiply the weights of their rows.
     semi_supervised : bool, default=False
-        Whether rows labelled −1, None or NaN are rows without a label, from which `fit` learns by
-        EM.
+        Whether rows labelled −1, None or NaN are unlabelled rows, from which `fit` learns by EM.
     max_iter : int, default=50
-        Largest number of iterations, where parameters are found by EM or step by step.
+        Maximum number of iterations, if parameters are found by EM or step by step.
     tol : float, default=1e-3
-        EM stops when the average penalised log-likelihood gains less than this; weights that are
-        fitted to complete rows are found when a step moves them less than this.
+        EM stops when the average penalised log-likelihood improves by less than this; weights
+        fitted to complete rows have converged when a step changes them by less than this.
     n_jobs : int, optional
-        Number of threads; all cores by default. It never changes the result.
+        Number of threads; all cores by default. It does not change the result.
     training : {"generative", "hybrid", "discriminative", "chosen"} or object
-        What parameters are chosen for. ``"generative"``: that rows are probable in their classes,
-        as in the paper. ``"hybrid"``: that labels are predicted well, as logistic regression does,
-        helped by generative scores; the result is a distribution all the same, and rows with holes
-        are summed out exactly. ``"discriminative"``: the same without the help. Both fill in the
-        holes of training rows by a draw from how often each variable is on. ``"chosen"``: what
-        predicts held-out rows best, of generative training with one or several components per
-        class and hybrid training; see ``docs/kinds.md``. `Generative`, `Hybrid` and `Chosen` have
-        the settings; see ``docs/hybrid.md``.
+        The objective of the fit. ``"generative"`` maximises the likelihood of the rows in their
+        classes, as in the paper. ``"hybrid"`` fits the labels, as logistic regression does, with
+        generative scores as additional features; the result is still a distribution, which sums out
+        missing values exactly. ``"discriminative"`` does the same without generative scores. Both
+        fill in missing entries of training rows by draws from each variable's frequency.
+        ``"chosen"`` selects by held-out predictions between generative training, with one or
+        several components per class, and hybrid training; see ``docs/kinds.md``. `Generative`,
+        `Hybrid` and `Chosen` hold the settings; see ``docs/hybrid.md``.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     kinds_ : dict
-        What each column was taken to be.
+        Kind of each column.
     class_count_ : ndarray of shape (n_classes,)
-        Weight of the rows seen of each class.
+        Total weight of the training rows of each class.
     class_log_prior_ : ndarray of shape (n_classes,)
         Log-probability of each class.
     n_blocks_ : ndarray of shape (n_classes,)
@@ -154,25 +154,25 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     partitions_ : list of lists of ndarray
         The variables of each block of each class.
     count_probabilities_ : list of lists of ndarray
-        For each class and block the probabilities q(l | y) of l = 0, 1, … ones.
+        The probabilities q(l | y) of l = 0, 1, … ones, for each class and block.
     log_likelihood_ : float
-        Average log-likelihood of the training rows after EM (by EM only).
+        Average log-likelihood of the training rows after EM (only if fitted by EM).
     history_ : list of float
-        The same after each EM iteration (by EM only).
+        The same after each EM iteration (only if fitted by EM).
     n_iter_ : int
         Number of times the parameters were estimated: 1, or the number of EM iterations.
     converged_ : bool
-        Whether EM, or every conditional fit, ended because nothing more was to be gained.
+        Whether EM, or every conditional fit, converged.
     scales_ : dict from name to float
-        How much each generative score counts (not by generative training).
+        Weight of each generative score (not with generative training).
     penalties_, penalty_shares_ : ndarrays of shape (n_penalties,)
-        The penalties tried, and how much the fits with each count (not by generative training).
+        The penalties tried, and the weights of their fits (not with generative training).
     loss_ : float
-        Cross-validated log-loss, NaN where everything was given (not by generative training).
+        Cross-validated log-loss, NaN if all settings were given (not with generative training).
     chosen_ : dict
-        The settings that were chosen (with ``training="chosen"`` only).
+        The chosen settings (only with ``training="chosen"``).
     choice_losses_ : ndarray of shape (n_candidates,)
-        Cross-validated log-loss of each candidate, NaN where there was nothing to compare.
+        Cross-validated log-loss of each candidate, NaN if there was only one.
 
     Examples
     --------
@@ -222,16 +222,17 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
 
     @classmethod
     def from_logistic_regression(cls, classifier: Any) -> Self:
-        """Return the classifier with the predictions of a `LogisticRegression` on 0/1 features.
+        """Return a classifier with the predictions of a `LogisticRegression` on 0/1 features.
 
-        It answers about rows with holes too. Where these matter, train with
+        It can also predict with missing features. If this matters, train with
         ``training="discriminative"`` instead: a logistic regression does not know how often each
-        variable is on, so that here all are taken to be on half of the time.
+        variable is on, so here each is assumed to be on half of the time on average over the
+        classes.
 
         Parameters
         ----------
         classifier : LogisticRegression
-            A fitted multinomial or binary one.
+            A fitted binary or multinomial one.
 
         Examples
         --------
@@ -272,16 +273,16 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples; an entry greater than `binarize` is on. A NaN is not known: EM sums over it.
-            Files, other sources of chunks and Dask collections are read a part at a time: see
+            Examples; an entry greater than `binarize` is on. NaN is a missing entry, which EM sums
+            out. Files, other sources of chunks and Dask collections are read in parts: see
             ``docs/scaling.md``.
         y : array-like of shape (n_samples,)
-            Class labels; of a table in chunks or on a cluster it may be the name of a column.
+            Class labels; for a table in chunks or on a cluster this may be the name of a column.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, 1 by default.
+            Weight of each row, 1 by default.
         feature_names : array-like of str or transformer, optional
-            Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
-            pipeline the vectorizer before this step.
+            Names of the columns if X has none, or a transformer with ``get_feature_names_out``: in
+            a pipeline, the vectorizer before this step.
         """
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, y, sample_weight, labelled=True)
@@ -296,7 +297,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         return self._fit_rows(spec, observed, y, sample_weight, known)
 
     def _fit_gathered(self, spec: FamilySpec, passes: Passes, feature_names: Any) -> Self:
-        """Fit rows in chunks or on a cluster that must be brought into memory."""
+        """Fit rows in chunks or on a cluster that must be collected in memory."""
         observed, weight, labels = gathered(passes)
         y, known = open_labels(labels, self.semi_supervised)
         if y is None:
@@ -312,7 +313,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         sample_weight: npt.ArrayLike | None,
         known: Any = None,
     ) -> Self:
-        """Fit rows in memory, in the way that is asked for; of some the labels may be `known`."""
+        """Fit rows in memory; `known` says which have a label, if not all do."""
         labelled = y if known is None else y[known]
         classes = unique_labels(labelled, "y")
         check_classification_targets(labelled)
@@ -347,7 +348,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         classes: npt.NDArray[Any],
         sample_weight: npt.ArrayLike | None,
     ) -> Self:
-        """Train for predictions, and keep the mixture that training ends in."""
+        """Train discriminatively, and store the resulting mixture."""
         labels = np.searchsorted(classes, y)
         found, totals = fit_hybrid(self, spec, settings, observed, labels, classes, sample_weight)
         model = found.mixture.model
@@ -365,7 +366,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         classes: npt.NDArray[Any],
         sample_weight: npt.ArrayLike | None,
     ) -> Self:
-        """Take over the candidate that predicts held-out rows best."""
+        """Store the candidate that predicts held-out rows best."""
         weight = check_sample_weight(sample_weight, observed.n_rows)
         best, chosen, losses = choose(self, spec, settings, observed, y, classes, weight)
         for name in (*LEARNED, *TRAINED):
@@ -378,7 +379,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     def _labelled_rows(
         self, spec: FamilySpec, X: Any, y: Any
     ) -> tuple[FamilySpec, Observed, npt.NDArray[Any]]:
-        """Return rows and labels, and the family for what the columns are."""
+        """Return rows and labels, and the family that suits the columns."""
         own, schema = decide_kinds(self, spec, X)
         if schema is not None:
             return own, observe_typed(self, X, schema, reset=True), labels_of(X, y)
@@ -390,7 +391,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         return spec, observed, y
 
     def _is_direct(self, observed: Observed, problem: Problem) -> bool:
-        """Whether sums over the rows of each class are all that is needed."""
+        """Whether sums over the rows of each class are sufficient."""
         return not self.semi_supervised and observed.holes is None and problem.pooling is None
 
     def _fit_in_memory(
@@ -401,7 +402,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         labels: IntArray,
         sample_weight: npt.ArrayLike | None,
     ) -> FittedClasses:
-        """Fit classes by steps, or by EM where labels or entries are missing."""
+        """Fit classes from sums, or by EM if labels or entries are missing."""
         problem = with_prior(problem, self.class_prior)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         return fit_classes(spec, problem, observed, labels, weight, rule_of(self), self.n_jobs)
@@ -415,23 +416,23 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         classes: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Add a batch of rows to what is known.
+        """Add a batch of rows to the fit.
 
-        The blocks and trees of a class are learned again as it grows, from sums over all batches
-        and from up to 4,096 of its rows, which are kept; memory does not grow with the number of
-        rows. After `fit` or `load`, which keep none, blocks stay and only the counts in them add
-        up; rows that other families draw stand for those that are gone.
+        As a class grows, its blocks and trees are learned again from sums over all batches and a
+        sample of up to 4,096 of its rows; memory does not grow with the number of rows. `fit` and
+        `load` keep no sample: after them, blocks stay as they are and only their counts are
+        updated; in other families, rows drawn from the model replace the missing sample.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples of this batch; a NaN is not known.
+            Examples of this batch, with NaN for missing entries.
         y : array-like of shape (n_samples,)
             Class labels of this batch.
         classes : array-like of shape (n_classes,), optional
-            All classes that can ever occur in y; needed in the first call.
+            All classes that can ever occur in y; required in the first call.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, 1 by default.
+            Weight of each row, 1 by default.
         """
         added = add_labelled_batch(self, self._check_options(), X, y, classes, sample_weight)
         self._keep(added.fitted, added.classes)
@@ -441,15 +442,15 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
 
     @by_chunks
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
-        """Return log P(x, y) for every row and class, −inf where the model excludes it."""
+        """Return log P(x, y) for every row and class, −inf if the model excludes it."""
         return self._mixture().joint(self._observed(X), self.n_jobs)
 
     @by_chunks
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the log-probability of each class for every row.
 
-        A row that is impossible in every class (which needs ``alpha=0``) tells nothing: it has the
-        classes' prior probabilities.
+        A row that is impossible in every class (only with ``alpha=0``) gets the prior probabilities
+        of the classes.
         """
         return normalize_log(self.predict_joint_log_proba(X), self.class_log_prior_)[0]
 
@@ -473,7 +474,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         return self.classes_
 
     def _check_options(self) -> FamilySpec:
-        """Refuse values of parameters that only some fits would notice."""
+        """Reject invalid values of parameters that only some fits would notice."""
         spec = spec_of(self)
         check_class_prior(self.class_prior)
         check_flag(self.semi_supervised, "semi_supervised")
@@ -489,7 +490,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         return spec
 
     def _keep(self, fitted: FittedClasses, classes: npt.NDArray[Any]) -> None:
-        """Take over what was fitted, all at once: a fit that fails changes nothing."""
+        """Store all results of a fit at once, so that a fit that fails changes nothing."""
         state = fitted.state
         self.__dict__.pop("_kept", None)
         if state is None:

@@ -1,4 +1,4 @@
-"""What estimators answer whose model has components without labels."""
+"""Methods of estimators whose components have no labels."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from exchangeable.estimators.rows import by_chunks
 
 
 class ComponentEstimator(MixtureEstimator):
-    """Mixin for estimators of densities: scores, posteriors of components, criteria."""
+    """Mixin for density estimators: scores, posteriors of components, information criteria."""
 
     weights_: FloatArray
     n_parameters_: Any
@@ -19,7 +19,7 @@ class ComponentEstimator(MixtureEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # scikit-learn's check of sparse input asks whatever has a predict_proba for these.
+        # scikit-learn's check of sparse input calls these if there is a predict_proba.
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 

@@ -38,100 +38,101 @@ from exchangeable.runtime.blas import blas_threads
 from exchangeable.runtime.interrupts import interrupts
 
 NO_MASS = 1e-10
-"""A component with a smaller probability is dropped."""
+"""Components with a smaller probability are dropped."""
 
 
 class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
-    """Density of rows: finds families, sizes and priors by itself, and joins what it finds.
+    """Automatic search for a density: tries families, sizes and priors, and joins the best fits.
 
-    Every family is fitted once, the quick ones first. Then come rounds of about twice the effort
-    each: the number of components, the strengths of priors and other settings are varied, and
-    what counts is fitted again from other starts and averaged. All of it is joined by the shares
-    that suit held-out rows, which is itself one mixture. The search ends when a round gains less
-    than 0.05 % of the held-out log-likelihood, or when `time_budget` is spent. All queries are
-    exact; where hidden trees are among the families `most_probable` says how far its search has
-    come.
+    First, every family is fitted once, the fast ones first. Then follow rounds, each of about twice
+    the effort of the one before: the number of components, the strengths of priors and other
+    settings are varied, and settings that are already part of the mixture are fitted again from
+    other starts and averaged. All fits are joined into one mixture, with the weights that maximise
+    the held-out likelihood. The search ends when a round improves the held-out log-likelihood by
+    less than 0.05 %, or when `time_budget` is spent. All queries are exact, with one exception: if
+    the mixture contains hidden trees, `most_probable` reports how far its search got.
 
     Parameters
     ----------
     families : sequence of str, optional
-        Families to try, as `ExchangeableMixture` names them; by default all that are made for a
-        search, have room for this many variables and are installed (neural families need JAX), and
-        where columns are of other kinds than binary, those that take these.
+        Families to try, by the names that `ExchangeableMixture` uses. By default all that support a
+        search and this many variables and are installed (neural families need JAX); for columns
+        that are not binary, the families that accept them.
     blocks : list of pairs of variables and a statistic, optional
-        Blocks with statistics, as `ExchangeableMixture` takes them, for ``family="blocks"``, which
-        is then tried beside the others.
+        Blocks with statistics, as in `ExchangeableMixture`, for ``family="blocks"``, which is then
+        tried in addition to the other families.
     n_init : int, default=64
-        Largest number of fits of the same settings that are averaged.
+        Maximum number of fits with the same settings that are averaged.
     max_components : int, optional
-        Largest number of components of one fit; by default what suits the family.
+        Maximum number of components of one fit; the default depends on the family.
     time_budget : float, optional
-        Seconds that `fit` may take, with the join at its end: fits that go on are cut short, and
-        those that would take longer are not begun. Every family for which there is time is tried at
-        least briefly; `left_out_` names the others. By default the search ends by itself.
+        Maximum duration of `fit` in seconds, including the final join: running fits are cut short,
+        and fits that would take longer are not started. Every family for which there is time is
+        tried at least briefly; `left_out_` names the others. By default the search decides when to
+        stop.
     validation_fraction : float, default=0.1
-        Share of the rows to hold out where `fit` gets no ``X_valid``.
+        Share of the rows to hold out if `fit` gets no ``X_valid``.
     alpha : float, default=0.1
-        Smoothing of the training set's own frequencies, which the pooled prior is made of.
+        Smoothing of the training set's overall frequencies, on which the pooled prior is based.
     tol : float, default=1e-3
-        Least gain in average log-likelihood that counts as progress in a first fit. Of binary rows
-        whose entropy is below 40 nats, if their variables are taken for independent, a smaller gain
-        counts, in the same proportion.
+        Minimum improvement in average log-likelihood that counts as progress in a first fit. For
+        binary rows whose entropy under independence is below 40 nats it is reduced in proportion.
     max_iter : int, default=500
-        Largest number of iterations of a fit.
+        Maximum number of iterations of a fit.
     binarize : float or None, default=0.0
-        Entries greater than this are on. With None all entries must be 0 or 1.
+        Entries greater than this are on. With None, all entries must be 0 or 1.
     warm_start : bool, default=False
-        Whether `fit` goes on from the fit before: of the same rows with the same seed it makes no
-        fit twice, so that it may be given more time; of others it begins with the settings that
-        were best.
+        Whether `fit` continues from the previous fit. On the same rows with the same seed no fit is
+        repeated, so the search can be given more time; on other rows it begins with the settings
+        that were best.
     checkpoint : path-like, optional
-        A file that holds all fits so far, written every ten seconds and at the end; a search that
-        finds it goes on from there.
+        A file with all fits so far, written every ten seconds and at the end; a search that finds
+        it continues from there.
     kinds : {"binary", "nominal", "ordinal", "count", "continuous"}, dict, Kinds or None
-        What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
-        settings. By default the types of a table decide, and columns of arrays are binary.
+        Kinds of the columns: one name for all, a dict from column to kind, or `Kinds` with further
+        settings. By default kinds are inferred from the types of a table, and columns of arrays are
+        binary.
     random_state : int, RandomState, Generator or None
-        Seed of the starts. The same seed gives the same density, unless there is a `time_budget`:
-        how far a search gets then depends on the machine.
+        Seed of the starts. The same seed gives the same density unless there is a `time_budget`,
+        since how far the search then gets depends on the machine.
     n_jobs : int, optional
-        Number of threads; all cores by default. It never changes the result, except for how far
-        a search gets within `time_budget`.
+        Number of threads; all cores by default. It does not change the result, except for how far a
+        search gets within `time_budget`.
     device : {"auto", "cpu", "gpu"}, default="auto"
-        Where networks are trained: by default on a GPU if JAX finds one, and then beside the fits
-        of other families, which stay on the processor, except for hidden trees, whose passes are
-        made on the GPU too. With ``"gpu"`` all EM makes its passes there.
+        Where networks are trained: by default on a GPU if JAX finds one, while other families are
+        fitted on the CPU, except for hidden trees, which use the GPU too. With ``"gpu"`` all
+        families run their EM passes there.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
-        Probability of each component, of all fits together.
+        Probability of each component, over all fits.
     kinds_ : dict
-        What each column was taken to be.
+        Kind of each column.
     table_ : list of dict
-        What was tried, in order: settings, ``round`` in which it was begun, held-out and training
-        log-likelihood of the first fit, ``n_fits``, ``share`` in the density, and seconds, which a
-        model file does not keep. `pandas.DataFrame` takes it.
+        What was tried, in order: settings, the ``round`` in which each was started, held-out and
+        training log-likelihood of the first fit, ``n_fits``, ``share`` (weight in the density) and
+        ``seconds``, which are not saved to model files. It can be passed to `pandas.DataFrame`.
     rounds_ : list of dict
-        What the search was worth after each round: ``n_fits`` so far, and ``valid``, the
-        log-likelihood of held-out rows under shares that were fitted to the others of them.
+        Progress after each round: ``n_fits`` so far, and ``valid``, the cross-validated
+        log-likelihood of held-out rows (the weights are fitted to the other held-out rows).
     left_out_ : dict
-        Families that were not tried, or gave up, and why.
+        Families that were not tried or failed, with the reason.
     best_params_ : dict
-        The settings that were best by themselves, as parameters of `ExchangeableMixture`.
+        The best single settings, as parameters of `ExchangeableMixture`.
     members_ : list of dict
-        What is in the mixture: settings as above, ``n_fits`` and ``share``; these add up to 1.
-        What would count for less than 0.02 is left out.
+        The members of the mixture: settings as above, ``n_fits`` and ``share``; shares add up to 1.
+        Members with a share below 0.02 are left out.
     best_score_ : float
-        Held-out log-likelihood of the first fit of the best settings.
+        Held-out log-likelihood of the first fit with the best settings.
     valid_score_ : float
-        That of the mixture of all fits.
+        Held-out log-likelihood of the mixture of all fits.
     n_fits_ : int
-        Number of fits in it.
+        Number of fits in the mixture.
     n_parameters_ : int
-        Number of its free parameters.
+        Number of free parameters of the mixture.
     compression_ : dict
-        After `compress`: parameters, score of the rows that judge, and loss.
+        After `compress`: number of parameters, score on the validation rows, and loss.
 
     Examples
     --------
@@ -151,7 +152,7 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         "table_": ("seconds",),
         "rounds_": ("seconds",),
     }
-    """What is measured, not computed, is left out of model files: equal fits make equal files."""
+    """Measured times are left out of model files, so that equal fits give equal files."""
 
     def __init__(
         self,
@@ -199,23 +200,24 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         X_valid: Any = None,
         feature_names: Any = None,
     ) -> Self:
-        """Search, and join what is found.
+        """Run the search, and join the best fits.
 
-        Interrupting it (Ctrl-C) leaves the join of the fits made so far.
+        Interrupting it (Ctrl-C) keeps the join of the fits made so far.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples; an entry greater than `binarize` is on. A NaN is not known: EM sums over it.
+            Examples; an entry greater than `binarize` is on. NaN is a missing entry, which EM sums
+            out.
         y : ignored
-            Present for scikit-learn's sake.
+            Ignored, present for compatibility with scikit-learn.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, 1 by default; those of X that are held out count by it too.
+            Weight of each row, 1 by default; also of the rows of X that are held out.
         X_valid : {array-like, sparse matrix}, optional
-            Rows to compare by; by default some of X are held out for that.
+            Held-out rows for comparing fits; by default part of X is held out.
         feature_names : array-like of str or transformer, optional
-            Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
-            pipeline the vectorizer before this step.
+            Names of the columns if X has none, or a transformer with ``get_feature_names_out``: in
+            a pipeline, the vectorizer before this step.
         """
         clock = clock_of(self)
         began = clock.now()
@@ -258,28 +260,28 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
     def compress(
         self, X: Any, *, n_parameters: int | None = None, loss: float | None = None
     ) -> "ExchangeableDensity":
-        """Return a smaller density that is nearly as good, still one exact mixture.
+        """Return a smaller density that is nearly as good and still one exact mixture.
 
-        Components of networks that are alike are merged, and their log-odds made of factors of low
-        rank. Of other families those that are needed little are left out, and the others are fitted
-        again to rows drawn from this density. Nothing is fitted to X, by which the loss is judged:
-        it only chooses among such ways. The same `random_state` gives the same result. Ctrl-C
-        leaves the best so far.
+        Similar components of neural mixtures are merged, and their log-odds are factorised at low
+        rank. In other families the least important components are dropped, and the rest are
+        refitted to rows drawn from this density. Nothing is fitted to X, which only measures the
+        loss and chooses between these ways. The same `random_state` gives the same result. Ctrl-C
+        keeps the best result so far.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows that were not fitted, such as those held out.
+            Rows that were not used for fitting, such as held-out rows.
         n_parameters : int, optional
-            The largest number of parameters.
+            Maximum number of parameters.
         loss : float, optional
-            The largest loss in log-likelihood of X, as a part of it: 0.001 is 0.1 %. The smallest
-            density that is found is returned, this one if no smaller one is good enough.
+            Maximum relative loss in log-likelihood of X: 0.001 is 0.1 %. The smallest density found
+            within this loss is returned, or this one if no smaller one is good enough.
 
         Returns
         -------
         ExchangeableDensity
-            Fitted; its ``compression_`` says how large and how good it was before and is now.
+            Fitted; ``compression_`` compares its size and score with the original.
 
         Examples
         --------
@@ -349,7 +351,7 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         return held_out(max(share, 1.0 / n_rows) if 0 < share < 1 else share, n_rows, rng)
 
     def _take_over(self, search: Search) -> None:
-        """Join the averages of all settings, and store what was found."""
+        """Join the averages of all settings, and store the results."""
         joined, groups, valid = search.portfolio.join()
         n_fits = sum(group.n_used for group in groups)
         alive = np.flatnonzero(joined.log_prior > np.log(NO_MASS / n_fits))
@@ -374,7 +376,7 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
 
 
 def check_loss(loss: Any) -> float:
-    """Return a loss, refusing what is none."""
+    """Return a valid loss, or raise an error."""
     checked = check_number(loss, "loss")
     if not 0 <= checked < 1:
         raise ValueError(f"loss must lie in [0, 1), a part of the log-likelihood, got {checked}")
@@ -382,7 +384,7 @@ def check_loss(loss: Any) -> float:
 
 
 def _summary(search: Search) -> str:
-    """Return how far a search is, in a line."""
+    """Return the progress of a search, in one line."""
     best = search.portfolio.best_of()
     assert best is not None
     return (

@@ -1,4 +1,4 @@
-"""Docstrings that list the families of the registry, so that none is forgotten."""
+"""Docstrings that list all families of the registry."""
 
 from collections.abc import Callable
 from textwrap import fill
@@ -8,7 +8,7 @@ from exchangeable.families import REGISTRY
 from exchangeable.families.contract import FamilySpec
 
 LIST = "{families}"
-"""What stands in a docstring where the families are to be listed."""
+"""Placeholder in a docstring for the list of families."""
 
 WIDTH = 100
 
@@ -16,17 +16,17 @@ E = TypeVar("E")
 
 
 def lists_families(ability: str | None = None) -> Callable[[type[E]], type[E]]:
-    """Return a decorator that fills in a class's docstring which families it can be made of.
+    """Return a decorator that inserts the list of supported families into a class's docstring.
 
     Parameters
     ----------
     ability : str, optional
-        What they must be able to do, one of `families.abilities.ABILITIES`.
+        The ability they must have, one of `families.abilities.ABILITIES`.
     """
     specs = [spec for spec in REGISTRY.values() if ability is None or ability not in spec.cannot]
 
     def filled(estimator: type[E]) -> type[E]:
-        if estimator.__doc__ is not None:  # Python leaves docstrings out with -OO
+        if estimator.__doc__ is not None:  # Python drops docstrings with -OO
             before, after = estimator.__doc__.split(LIST)
             indent = before[before.rindex("\n") + 1 :]
             listed = "\n".join(_item(spec, indent) for spec in specs)
@@ -37,7 +37,7 @@ def lists_families(ability: str | None = None) -> Callable[[type[E]], type[E]]:
 
 
 def _item(spec: FamilySpec, indent: str) -> str:
-    """Return what a family is and which blocks and priors it has by default."""
+    """Return what a family is, with its default blocks and prior."""
     default = [f'``blocks="{spec.blocks[0]}"``']
     if spec.shrinkage is not None:
         default = [f'``blocks=Blocks("{spec.blocks[0]}", shrinkage={spec.shrinkage:g})``']

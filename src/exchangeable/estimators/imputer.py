@@ -1,4 +1,4 @@
-"""Filling holes as a step of a scikit-learn pipeline."""
+"""Imputation as a step of a scikit-learn pipeline."""
 
 from typing import Any, Self
 
@@ -17,22 +17,22 @@ from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.runtime.interrupts import stopping
 
 TOGETHER = (1, 2, 3, 5)
-"""Numbers of components, with columns that go together, among which the imputer chooses."""
+"""Candidate numbers of components with dependent columns."""
 FEWEST = 20
-"""Fewer rows than this do not choose."""
+"""With fewer rows than this there is no choice."""
 
 
 class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Fill the holes of a table from a mixture fitted to what is known.
+    """Fill in the missing values of a table from a mixture fitted to the known ones.
 
     Parameters
     ----------
     model : ExchangeableMixture, optional
-        The mixture to fit, which is cloned. By default one of 20 components; where a column is not
-        binary, the likeliest of that and of mixtures of 1, 2, 3 and 5 components whose columns go
-        together (``blocks="full"``), on a fifth of the rows that is held out.
+        The mixture to fit, which is cloned. The default is a mixture of 20 components; if a column
+        is not binary, a held-out fifth of the rows chooses between that and mixtures of 1, 2, 3 and
+        5 components whose columns depend on each other (``blocks="full"``).
     method : {"most_probable", "marginal", "draw"}, default="most_probable"
-        How to fill a hole, as in `ExchangeableMixture.impute`.
+        How to fill in a missing value, as in `ExchangeableMixture.impute`.
     random_state : int, RandomState, Generator or None
         Seed of the default mixture and of the draws.
 
@@ -71,16 +71,16 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Fit the mixture to what is known of the rows.
+        """Fit the mixture to the known values of the rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples with NaN where nothing is known.
+            Examples with NaN for missing values.
         y : ignored
-            Present for scikit-learn's sake.
+            Ignored, present for compatibility with scikit-learn.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, 1 by default.
+            Weight of each row, 1 by default.
         """
         if self.method not in METHODS:
             raise ValueError(
@@ -92,12 +92,12 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return X with its holes filled.
+        """Return X with missing values filled in.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples with NaN where nothing is known.
+            Examples with NaN for missing values.
         """
         check_is_fitted(self, "model_")
         self._check_columns(X, reset=False)
@@ -106,7 +106,7 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return np.asarray(filled, dtype=np.float64) if binary else filled
 
     def _default(self, X: Any, sample_weight: npt.ArrayLike | None) -> ExchangeableMixture:
-        """Return the mixture to fit: where columns are of several kinds, what held-out rows say."""
+        """Return the mixture to fit; for columns of several kinds, chosen by held-out rows."""
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         plain = ExchangeableMixture(min(20, n_rows), random_state=self.random_state)
         if n_rows < FEWEST or decide_schema(plain, X)[0] is None:
@@ -124,7 +124,7 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return best
 
     def _check_columns(self, X: Any, reset: bool) -> None:
-        """Set, or compare with X, what scikit-learn's estimators know of the columns."""
+        """Set scikit-learn's attributes about the columns, or compare X with them."""
         if schema_of(self.model_) is None:
             validated(self, X, reset=reset)
         else:
@@ -134,7 +134,7 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
 def _held_out(
     model: ExchangeableMixture, seed: int, X: Any, sample_weight: npt.ArrayLike | None
 ) -> float:
-    """Return the average log-likelihood of a fifth of the rows under a fit to the others."""
+    """Return the average log-likelihood of a held-out fifth of the rows."""
     judged = clone(model).set_params(validation_fraction=0.2, random_state=seed)
     judged.fit(X, sample_weight=sample_weight)
     return float(max(max(history) for history in judged.valid_history_))

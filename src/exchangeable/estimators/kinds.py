@@ -1,4 +1,4 @@
-"""`Kinds`: how users say what their columns are, and how estimators take such tables."""
+"""`Kinds`, by which users declare what columns hold, and how estimators read such tables."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -25,36 +25,37 @@ from exchangeable.fitting.trainings import as_training
 
 TRANSFORMS = ("auto", "none")
 COLUMNS = "columns_"
-"""The attribute of a fitted estimator that keeps what was decided."""
+"""The attribute of a fitted estimator that holds the schema of the columns."""
 _SCHEMAS: WeakKeyDictionary[Any, tuple[Any, Schema]] = WeakKeyDictionary()
-"""What the descriptions of columns that estimators keep stand for."""
+"""The class that the column descriptions kept by estimators represent."""
 
 
 class Kinds(BaseEstimator):
-    """What the columns of a table are.
+    """Kinds of the columns of a table, with settings.
 
-    Wherever an estimator takes `kinds`, a word or a dict stands for ``Kinds(columns=…)``.
+    Wherever an estimator has the parameter `kinds`, a name or a dict is short for
+    ``Kinds(columns=…)``.
 
     Parameters
     ----------
     columns : {"binary", "nominal", "ordinal", "count", "continuous"}, dict or None
-        A kind for all columns, or kinds by names or numbers of columns. What is not named is
-        decided by the types of a table: truth values are binary, categories nominal, or ordinal if
-        ordered, text nominal; numbers are binary if all are 0 or 1, and continuous unless all are
-        whole and not negative; whole numbers from 1 to at most 10 are ordinal, others counts, if
-        they go up to at most 1,000 and their variance is at least half their mean. Columns of
-        arrays are binary.
+        A kind for all columns, or a dict from column (name or number) to kind. Other kinds are
+        inferred from the types of the table: booleans are binary; categories are nominal, or
+        ordinal if ordered; text is nominal. Numbers are binary if all are 0 or 1, and continuous
+        unless all are whole and not negative; whole numbers from 1 to at most 10 are ordinal,
+        others are counts if they go up to at most 1,000 and their variance is at least half their
+        mean. Columns of arrays are binary.
     unseen : {"hole", "error"}, default="hole"
-        What a value is, in rows to come, that is no level of its column.
+        How to treat a value of a later row that is not a level of its column.
     groups : lists of columns, or a dict of such lists, optional
-        One-hot columns: those of a list are the levels of one nominal column, called by its key, or
-        ``"group 0"``, ``"group 1"``, …. A row has at most one of them on; if none is, its level is
-        not known. Columns are given by numbers or names. Rows are returned in the form in which
-        they came.
+        One-hot columns: those of a list are the levels of one nominal column, named by its key, or
+        ``"group 0"``, ``"group 1"``, …. At most one of them is on in a row; if none is, the level
+        is missing. Columns are given by number or name. Rows are returned in the form in which they
+        were given.
     transform : {"auto", "none"}, default="auto"
-        Whether continuous columns whose skewness exceeds 1 are bent by the transform of Yeo and
-        Johnson that makes them likeliest under a normal distribution. Densities are always per unit
-        of the user's measurements.
+        Whether continuous columns with a skewness above 1 are transformed by the Yeo-Johnson
+        transform that maximises their likelihood under a normal distribution. Densities are always
+        per unit of the original measurements.
 
     Examples
     --------
@@ -62,7 +63,7 @@ class Kinds(BaseEstimator):
     >>> ExchangeableMixture(3, kinds=Kinds({"age": "continuous"}, unseen="error")).kinds
     Kinds(columns={'age': 'continuous'}, unseen='error')
 
-    Five columns of a sparse matrix are a variable of three levels and one of two:
+    Five columns of a sparse matrix encode a variable with three levels and one with two:
 
     >>> import numpy as np
     >>> import scipy.sparse as sp
@@ -90,10 +91,10 @@ class Kinds(BaseEstimator):
 
 
 def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, Schema | None]:
-    """Return the family for what the columns of X are, and what they are.
+    """Return the family that suits the columns of X, and their schema.
 
-    None where all are binary numbers, which are read as they always were. A threshold other than
-    the default says that numbers are to be cut there.
+    The schema is None if all columns are binary numbers, which need none. A threshold other than
+    the default means that numbers are to be binarized.
     """
     blocks = getattr(estimator, "blocks", "auto")
     (chosen,), schema = decide_families(estimator, [spec], X, blocks, stacklevel=5)
@@ -103,7 +104,7 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
 def decide_families(
     estimator: Any, specs: Sequence[FamilySpec], X: Any, blocks: Any = "auto", stacklevel: int = 4
 ) -> tuple[list[FamilySpec], Schema | None]:
-    """Return the families for what the columns of X are, and what they are, as `decide_kinds`."""
+    """Return the families that suit the columns of X, and their schema, as `decide_kinds`."""
     schema, told = decide_schema(estimator, X)
     if schema is None:
         return list(specs), None
@@ -119,7 +120,7 @@ def decide_families(
 def decide_kinds_of_table(
     estimator: Any, spec: FamilySpec, table: RawTable
 ) -> tuple[FamilySpec, Schema | None]:
-    """Return what `decide_kinds` does for a table in chunks or on a cluster, by passes over it."""
+    """Do the same as `decide_kinds` for a table in chunks or on a cluster, by passes over it."""
     settings, told = settings_of(estimator)
     if settings is None:
         return spec, None
@@ -135,7 +136,7 @@ def decide_kinds_of_table(
 def kinds_of_batch(
     estimator: Any, spec: FamilySpec, X: Any, first: bool
 ) -> tuple[FamilySpec, Schema | None]:
-    """Return the family for a batch, and what its columns are: what the first batch decided."""
+    """Return the family for a batch, and the schema that the first batch decided."""
     schema = None if first else schema_of(estimator)
     if schema is not None:
         chosen = spec_for(spec, schema, estimator.blocks)
@@ -160,7 +161,7 @@ def _chosen(
     stacklevel: int,
     distinct: Callable[[], str] = lambda: "",
 ) -> list[FamilySpec] | None:
-    """Return the families for columns of some kinds; None where their numbers are to be cut."""
+    """Return the families for the kinds of the columns; None if numbers are to be binarized."""
     training = getattr(estimator, "training", "generative")
     try:
         chosen = specs_for(specs, schema, blocks)
@@ -183,7 +184,7 @@ def _example(column: Column) -> str:
 
 
 def decide_schema(estimator: Any, X: Any) -> tuple[Schema | None, bool]:
-    """Return what the columns of X are, None where all are bits, and whether kinds says so."""
+    """Return the schema of X, None if all columns are bits, and whether kinds were given."""
     settings, told = settings_of(estimator)
     if settings is None:
         return None, told
@@ -192,7 +193,7 @@ def decide_schema(estimator: Any, X: Any) -> tuple[Schema | None, bool]:
 
 
 def settings_of(estimator: Any) -> tuple[Kinds | None, bool]:
-    """Return what the user says of kinds, and whether kinds are named; None if numbers are cut."""
+    """Return the user's kinds, and whether any are given; None if numbers are binarized."""
     kinds = getattr(estimator, "kinds", None)
     settings = kinds if isinstance(kinds, Kinds) else Kinds(kinds)
     check_choice(settings.unseen, "unseen", UNSEEN)
@@ -206,7 +207,7 @@ def settings_of(estimator: Any) -> tuple[Kinds | None, bool]:
 def specs_for(
     specs: Sequence[FamilySpec], schema: Schema | None, blocks: Any = "auto"
 ) -> list[FamilySpec]:
-    """Return the families that stand for some where columns are of the kinds of a schema."""
+    """Return the families that replace some for columns of the kinds of a schema."""
     if schema is None:
         return list(specs)
     found = [spec_for(spec, schema, blocks) for spec in specs]
@@ -218,7 +219,7 @@ def _is_number(column: Column) -> bool:
 
 
 def spec_for(spec: FamilySpec, schema: Schema, blocks: Any) -> FamilySpec:
-    """Return the family that is fitted to columns of some kinds, having checked its blocks."""
+    """Return the family fitted to columns of these kinds, after checking its blocks."""
     if len(spec.kinds) > 1:
         return spec
     if spec.other_kinds is None:
@@ -234,7 +235,7 @@ def spec_for(spec: FamilySpec, schema: Schema, blocks: Any) -> FamilySpec:
 
 
 def observe_typed(estimator: Any, X: Any, schema: Schema, reset: bool) -> Observed:
-    """Return rows of columns of any kind, having checked their number and names."""
+    """Return rows with columns of any kind, after checking their number and names."""
     check_columns(estimator, X, len(schema.columns) if reset else _n_columns(X), reset)
     if reset:
         estimator.columns_ = schema.to_plain()
@@ -260,7 +261,7 @@ def labels_of(X: Any, y: Any) -> npt.NDArray[Any]:
 
 
 def schema_of(estimator: Any) -> Schema | None:
-    """Return what was decided about the columns, None where they are binary."""
+    """Return the schema of the columns, None if all are binary."""
     plain = vars(estimator).get(COLUMNS)
     if plain is None:
         return None

@@ -1,4 +1,4 @@
-"""Labels of rows: which are known, and how much the rows of each class count."""
+"""Labels of rows: which are known, and the weights of classes."""
 
 from collections.abc import Mapping
 from numbers import Real
@@ -11,18 +11,18 @@ from exchangeable.arrays import FloatArray, check_sample_weight
 from exchangeable.data.columns.raw import missing_entries
 
 UNLABELLED = -1
-"""What marks a row without a label, beside None and NaN, in semi-supervised fits."""
+"""Marks an unlabelled row in semi-supervised fits, like None and NaN."""
 
 
 class Labels(NamedTuple):
-    """Labels as scikit-learn's checks take them.
+    """Labels as scikit-learn's checks expect them.
 
     Attributes
     ----------
     y : array-like
-        Labels; where there is none, some other row's.
+        Labels; unlabelled rows hold the label of some other row.
     known : ndarray of bool or None
-        Which rows have a label, None if all have one.
+        Which rows have a label, None if all do.
     """
 
     y: Any
@@ -30,14 +30,14 @@ class Labels(NamedTuple):
 
 
 def open_labels(y: Any, semi_supervised: bool) -> Labels:
-    """Return labels and which of them are known, naming the first row that lacks one.
+    """Return the labels and which are known; an error names the first row that lacks one.
 
     Parameters
     ----------
     y : array-like
-        Labels. Without a label are rows with −1, None or NaN in semi-supervised fits.
+        Labels; in semi-supervised fits, −1, None and NaN mark unlabelled rows.
     semi_supervised : bool
-        Whether rows may lack one.
+        Whether rows may be unlabelled.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def open_labels(y: Any, semi_supervised: bool) -> Labels:
     >>> labels.known.tolist()
     [True, False, True]
     """
-    listed = isinstance(y, list | tuple)  # which would become text if a single entry is
+    listed = isinstance(y, list | tuple)  # these would all become text if a single entry is
     array = np.asarray(y, dtype=object) if listed else np.asarray(y)
     if y is None or array.ndim != 1:
         return Labels(y, None)
@@ -93,18 +93,18 @@ def weigh_classes(
     labels: npt.NDArray[np.integer[Any]],
     sample_weight: npt.ArrayLike | None,
 ) -> npt.ArrayLike | None:
-    """Return how much each row counts, its class considered; None if all count alike.
+    """Return the weight of each row including that of its class; None if all are equal.
 
     Parameters
     ----------
     class_weight : None, "balanced" or dict
-        How much the rows of each class count.
+        Weights of the classes.
     classes : ndarray
         The classes.
     labels : ndarray
-        The number of the class of each row, negative where it is not known.
+        The number of the class of each row, negative if unknown.
     sample_weight : array-like or None
-        How much each row counts by itself.
+        The weights of the rows themselves.
     """
     if class_weight is None:
         return sample_weight
@@ -116,7 +116,7 @@ def weigh_classes(
 
 
 def class_factors(class_weight: Any, classes: npt.NDArray[Any], totals: FloatArray) -> FloatArray:
-    """Return how much the rows of each class count, as scikit-learn has it.
+    """Return the weights of the classes, as scikit-learn defines them.
 
     >>> class_factors("balanced", np.array([0, 1]), np.array([30.0, 10.0])).round(2).tolist()
     [0.67, 2.0]
@@ -137,7 +137,7 @@ def class_factors(class_weight: Any, classes: npt.NDArray[Any], totals: FloatArr
 
 
 def check_class_weight(class_weight: Any) -> None:
-    """Refuse what says nothing about classes."""
+    """Reject an invalid class_weight."""
     balanced = isinstance(class_weight, str) and class_weight == "balanced"
     if class_weight is not None and not balanced and not isinstance(class_weight, Mapping):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Mixtures for density estimation and clustering, of any family."""
+"""Mixtures of any family, for density estimation and clustering."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -61,7 +61,7 @@ from exchangeable.runtime.attempts import all_or_nothing
 
 
 def _takes_batches(mixture: Any) -> bool:
-    """Whether rows may come in batches, so that there is a `partial_fit`."""
+    """Whether rows may come in batches, so that `partial_fit` is available."""
     try:
         spec = spec_of(mixture)
         spec.check("partial_fit", "partial_fit")
@@ -73,122 +73,124 @@ def _takes_batches(mixture: Any) -> bool:
 
 
 def _merged(observed: Observed) -> Examples:
-    """Return distinct rows, of which each counts as often as it occurs."""
+    """Return the distinct rows, weighted by how often each occurs."""
     return merge_equal_rows(observed, np.ones(observed.n_rows))[0]
 
 
 @lists_families()
 class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
-    """Mixture of components whose variables fall into exchangeable blocks.
+    """Mixture of components whose variables form exchangeable blocks.
 
-    P(x) = Σ_y p(y) · Π_b q_b(n_b(x) | y) / C(m_b, n_b(x)): the component is latent, each has blocks
-    of its own, and blocks and parameters are found by structural EM (Algorithm 1 of the paper).
-    With every variable a block of its own this is latent class analysis, a mixture of independent
-    Bernoulli variables. Other families go beyond the paper.
+    P(x) = Σ_y p(y) · Π_b q_b(n_b(x) | y) / C(m_b, n_b(x)). The component is latent, each component
+    has its own blocks, and blocks and parameters are fitted by structural EM (Algorithm 1 of the
+    paper). If every variable is a block of its own, this is latent class analysis, a mixture of
+    independent Bernoulli variables. Other families go beyond the paper.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of components, or of states of each block where a family has hidden states. By
-        default 20, or as many as there are rows; 8,192 for neural families.
+        Number of components, or, for families with hidden states, of states of each block. The
+        default is 20, or the number of rows if that is smaller; 8,192 for neural families.
     family : str or Neural, default="blocks"
-        What each component is made of, with the blocks and priors that it has by default:
+        What each component is made of, with the default blocks and prior of each family:
 
         {families}
 
-        A network is trained with JAX (the extra ``neural``), stopped by held-out rows, and then
-        gone; `Neural` has its settings.
+        Networks are trained with JAX (the extra ``neural``), stopped by held-out rows, and
+        discarded after training; `Neural` holds their settings.
     blocks : {"auto", "evidence", "welch", "independent", "full"}, Blocks, list or dict
-        How each component's variables are put into blocks: a method's name, or `Blocks` with its
-        settings. ``"evidence"`` goes on, where the paper's sweep has converged, with what evidence
-        merging makes of its blocks. A list of lists of variables (numbers or feature names) is used
-        for all components, a dict from component (0, 1, …) to such a list for each its own.
-        ``"auto"``, the default, is what suits the family.
+        How the variables of each component are grouped into blocks: the name of a method, or
+        `Blocks` with a method and its settings. ``"evidence"`` runs the paper's sweep until
+        convergence and then continues with proposals of evidence merging. A list of lists of
+        variables (numbers or feature names) sets the blocks of all components, a dict from
+        component (0, 1, …) to such a list the blocks of each. ``"auto"``, the default, is the
+        family's default.
     pooling : float, optional
-        Strength of the pooled prior: each component, or state of a hidden tree, is given this many
-        pseudo-rows distributed as the whole training set. By default what suits the family, which
-        may be Laplace smoothing alone.
+        Strength of the pooled prior: each component, or state of a hidden tree, gets this many
+        pseudo-rows distributed as the whole training set. The default depends on the family and may
+        be Laplace smoothing alone.
     alpha : float, default=0.1
         Laplace smoothing: added to the weight of the rows with each count in a block. Under a
-        pooled prior it smooths the training set's own frequencies.
+        pooled prior it smooths the training set's overall frequencies.
     init : {"rows", "random", "both"}, default="both"
-        How EM starts. ``"random"``: rows dealt out to the components at random, as in the paper.
-        ``"rows"``: each component leans towards a row of the data. ``"both"``: in turn (hidden
-        trees: from rows).
+        How EM starts. ``"random"`` assigns rows to components at random, as in the paper. With
+        ``"rows"`` each component starts close to one row of the data. ``"both"`` alternates (hidden
+        trees always start from rows).
     n_init : int, default=1
         Number of runs from different starts.
     combine : {"best", "average"}, default="best"
-        Whether the run with the highest log-likelihood is kept (of held-out rows, if there are
-        some), or the average of all runs, which is itself one mixture with the components of all.
+        Whether to keep the run with the highest log-likelihood (of held-out rows, if there are
+        some), or the average of all runs, which is itself a mixture with the components of all.
     tol : float, default=1e-4
-        EM stops when the average penalised log-likelihood gains less than this.
+        EM stops when the average penalised log-likelihood improves by less than this.
     max_iter : int, default=500
-        Largest number of iterations of a run; of training, of epochs.
+        Maximum number of iterations of a run; when training networks, of epochs.
     validation_fraction : float, optional
-        Share of the rows of `fit` to hold out: a run ends when their likelihood no longer grows,
-        and keeps the best parameters. It excludes ``X_valid``. Neural families hold out a tenth by
-        default, others none.
+        Share of the rows of `fit` to hold out: a run stops when their likelihood no longer
+        increases, and keeps the best parameters. It cannot be combined with ``X_valid``. Neural
+        families hold out a tenth by default, others none.
     binarize : float or None, default=0.0
-        Entries greater than this are on. With None all entries must be 0 or 1.
+        Entries greater than this are on. With None, all entries must be 0 or 1.
     kinds : {"binary", "nominal", "ordinal", "count", "continuous"}, dict, Kinds or None
-        What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
-        settings. By default the types of a table decide, and columns of arrays are binary. If a
-        column is not binary, ``family="blocks"`` gives way to ``"mixed"``.
+        Kinds of the columns: one name for all, a dict from column to kind, or `Kinds` with further
+        settings. By default kinds are inferred from the types of a table, and columns of arrays are
+        binary. If a column is not binary, ``family="blocks"`` is replaced by ``"mixed"``.
     warm_start : bool, default=False
-        Whether `fit` goes on from the parameters of the fit before, which must have been to as many
-        columns, with as many components and, where blocks are not learned, with the same blocks.
-        Neural families go on by EM from the components that training has left, perhaps fewer.
+        Whether `fit` continues from the parameters of the previous fit, which must have had the
+        same number of columns and components and, if blocks are not learned, the same blocks.
+        Neural families continue by EM from the components that training left, of which there may be
+        fewer.
     checkpoint : path-like, optional
-        A file that is written about once a second, and at the end; a fit that finds it goes on from
-        there, whether EM or training.
+        A file that is written about once a second and at the end; a fit that finds it continues
+        from there, in EM or in training.
     random_state : int, RandomState, Generator or None
         Seed of the starts.
     n_jobs : int, optional
-        Number of threads; all cores by default. It never changes the result.
+        Number of threads; all cores by default. It does not change the result.
     device : {"auto", "cpu", "gpu"}, default="auto"
         Where to fit. ``"auto"`` trains neural families on a GPU if JAX finds one, and runs EM on
-        the processor; ``"gpu"`` runs the passes of EM there as well.
+        the CPU; ``"gpu"`` runs the passes of EM on the GPU as well.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
         Probability of each component.
     kinds_ : dict
-        What each column was taken to be.
+        Kind of each column.
     n_blocks_ : ndarray of shape (n_components,)
         Number of blocks of each component.
     partitions_ : list of lists of ndarray
         The variables of each block of each component.
     count_probabilities_ : list of lists of ndarray
-        For each component and block the probabilities q(l | y) of l = 0, 1, … ones.
+        The probabilities q(l | y) of l = 0, 1, … ones, for each component and block.
     log_likelihood_ : float
-        Average log-likelihood of the training rows; in single precision where these are complete
+        Average log-likelihood of the training rows; in single precision if the rows are complete
         and the family is trained by JAX.
     history_ : list of lists of float
         Average log-likelihood after every iteration, for each run.
     best_init_ : int
-        The run that was kept.
+        Index of the run that was kept.
     n_iter_ : int
         Its number of iterations.
     converged_ : bool
-        Whether it ended because nothing more was to be gained.
+        Whether it converged.
     n_parameters_ : int
-        Number of free parameters: k·n + k − 1 for ``"blocks"``, whatever they are.
+        Number of free parameters: k·n + k − 1 for ``"blocks"``, whatever the blocks are.
     urn_weights_ : ndarray of shape (n_components, n_features)
-        Weight θ of each variable in each component; only ratios in a block matter.
+        Weight θ of each variable in each component; only ratios within a block matter.
     item_parameters_ : ItemParameters
-        Difficulties of items in each component, where these are Rasch or partial credit models: one
-        block of binary columns with weights, or of ordinal columns.
+        Difficulties of items in each component, if these are Rasch or partial credit models: a
+        single block of binary columns with weights, or of ordinal columns.
     edges_ : list of ndarray of shape (n_edges, 2)
-        For each component its tree's edges, each a variable and its parent, or a block and its
-        parent where the tree is over counts or hidden.
+        Edges of the tree of each component, one row (variable, parent) each, or (block, parent) if
+        the tree is over counts or hidden.
     valid_history_ : list of lists of float
-        The same of held-out rows, where there were some.
+        The same for held-out rows, if there were some.
     coefficients_ : ndarray of shape (n_components, n_terms)
-        Logits of the components against the first, where there were covariates: intercepts, then
+        Logits of the components relative to the first, if there were covariates: intercepts, then
         one column per number or category. `exchangeable.classes.covariate_effects` lists them.
     covariates_ : list of dict
-        Name and categories of each covariate, where there were some.
+        Name and categories of each covariate, if there were some.
 
     Examples
     --------
@@ -255,29 +257,29 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         feature_names: Any = None,
         covariates: Any = None,
     ) -> Self:
-        """Find components, blocks and parameters by structural EM.
+        """Fit components, blocks and parameters by structural EM.
 
-        Interrupting it (Ctrl-C) leaves the best model found so far.
+        Interrupting it (Ctrl-C) keeps the best model found so far.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples; an entry greater than `binarize` is on. A NaN is not known: EM sums over it.
-            Files, other sources of chunks and Dask collections are read a part at a time: see
+            Examples; an entry greater than `binarize` is on. NaN is a missing entry, which EM sums
+            out. Files, other sources of chunks and Dask collections are read in parts: see
             ``docs/scaling.md``.
         y : ignored
-            Present for scikit-learn's sake.
+            Ignored, present for compatibility with scikit-learn.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, 1 by default.
+            Weight of each row, 1 by default.
         X_valid : {array-like, sparse matrix}, optional
-            Rows held out: a run ends when their likelihood no longer grows, and the run under
-            which they are likeliest is kept. They may come in chunks, too.
+            Held-out rows: a run stops when their likelihood no longer increases, and the run with
+            the highest held-out likelihood is kept. They may also come in chunks.
         feature_names : array-like of str or transformer, optional
-            Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
-            pipeline the vectorizer before this step.
+            Names of the columns if X has none, or a transformer with ``get_feature_names_out``: in
+            a pipeline, the vectorizer before this step.
         covariates : table or array of shape (n_samples, n_covariates), optional
-            What the probabilities of the components depend on, by a multinomial logistic
-            regression that is fitted together with them: see ``docs/guide/latent_classes.md``.
+            Covariates on which the probabilities of the components depend, by a multinomial
+            logistic regression fitted together with them: see ``docs/guide/latent_classes.md``.
         """
         forget_covariates(self)
         if covariates is not None:
@@ -309,7 +311,7 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         return self._fit(spec, problem, data, generators)
 
     def _held_out(self, spec: FamilySpec, X_valid: Any) -> Examples | Streamed | None:
-        """Return the rows that are given to be held out, wherever they lie."""
+        """Return the given held-out rows, in memory or not."""
         elsewhere = None if X_valid is None else open_rows(self, spec, X_valid, fitted=True)
         if elsewhere is None:
             return None if X_valid is None else _merged(self._observed(X_valid))
@@ -322,7 +324,7 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
     def _fit_chunks(
         self, spec: FamilySpec, passes: Passes, X_valid: Any, feature_names: Any
     ) -> Self:
-        """Fit to rows in chunks or on a cluster, by passes that sum."""
+        """Fit to rows in chunks or on a cluster, by passes that compute sums."""
         data = Streamed.of(passes)
         n_components = components_of(self, spec, data.n_rows)
         take_names(self, passes, feature_names)
@@ -354,21 +356,21 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
-        """Go on with a batch of rows, by stochastic EM.
+        """Update the fit with a batch of rows, by stochastic EM.
 
-        The first batch is fitted as by `fit`, and should have some thousand rows; later ones move
-        what is known of all rows by steps that shrink. Blocks and trees are revised now and then,
-        on up to 4,096 rows that are kept. After `fit` or `load`, which keep none, blocks stay; rows
-        that other families draw stand for those that are gone.
+        The first batch is fitted as by `fit`, and should have a few thousand rows; later batches
+        update the sums over all rows with decreasing steps. Blocks and trees are revised now and
+        then, on a sample of up to 4,096 rows. `fit` and `load` keep no sample: after them, blocks
+        stay as they are; in other families, rows drawn from the model replace the missing sample.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples of this batch; a NaN is not known.
+            Examples of this batch, with NaN for missing entries.
         y : ignored
-            Present for scikit-learn's sake.
+            Ignored, present for compatibility with scikit-learn.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, 1 by default.
+            Weight of each row, 1 by default.
         """
         spec, first = self._check_options(), not hasattr(self, "_model")
         spec = kinds_of_batch(self, spec, X, first)[0]
@@ -408,27 +410,27 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Examples to fit.
         X_valid : {array-like, sparse matrix}, optional
-            Other examples, by whose log-likelihood to choose.
+            Other examples, whose log-likelihood decides.
         n_components : sequence of int
-            Numbers to try.
+            Numbers of components to try.
         criterion : {"valid", "bic", "aic", "abic", "icl", "blrt"}, optional
-            ``"valid"`` by default if there are validation examples, else ``"bic"``. ``"blrt"`` adds
-            components as long as the bootstrap likelihood-ratio test finds them significant.
+            The default is ``"valid"`` if there are validation examples, else ``"bic"``. ``"blrt"``
+            adds components while the bootstrap likelihood-ratio test finds them significant.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, 1 by default.
+            Weight of each row, 1 by default.
         param_grid : dict or list of dict, optional
-            Other parameters to try: lists of values by name, all of whose combinations are fitted,
-            such as ``[{"blocks": ["independent", "full"]}, {"family": ["urns"]}]``.
+            Other parameters to try: dicts from name to a list of values, whose combinations are all
+            fitted, such as ``[{"blocks": ["independent", "full"]}, {"family": ["urns"]}]``.
         bootstrap : int, default=0
-            Draws of the bootstrap likelihood-ratio test of each number of components against the
-            next smaller one; 0 for no tests.
+            Number of draws of the bootstrap likelihood-ratio test of each number of components
+            against the next smaller one; 0 for no test.
         **parameters
             Passed to the constructor.
 
         Returns
         -------
         Selection
-            With the ``best`` model, the ``table`` of what was tried, a ``plot``, and the table as
+            With the ``best`` model, the ``table`` of all models tried, a ``plot``, and the table as
             a data frame, Markdown, LaTeX or CSV (``to_frame``, …).
 
         Examples
@@ -452,7 +454,7 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         return self._mixture().n_parameters + int(slopes.size)
 
     def _check_options(self) -> FamilySpec:
-        """Refuse values of parameters that only some fits would notice."""
+        """Reject invalid values of parameters that only some fits would notice."""
         spec = spec_of(self)
         check_choice(self.init, "init", STARTS)
         check_choice(self.combine, "combine", COMBINE)
@@ -478,14 +480,14 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         return n_init
 
     def _warm(self, spec: FamilySpec, problem: Problem, n_variables: int) -> Mixture | None:
-        """Return the parameters to go on from, None where the fit starts anew."""
+        """Return the parameters to continue from, None for a new fit."""
         if not self.warm_start or not isinstance(getattr(self, "_model", None), spec.model):
             return None
         check_warm(spec, self._model, problem, n_variables)
         return self._mixture()
 
     def _refits(self) -> Refits:
-        """Return how this mixture was fitted, for fits to other rows."""
+        """Return how this mixture was fitted, for refits to other rows."""
         if hasattr(self, "coefficients_"):
             raise ValueError(
                 "the mixture was fitted with covariates, whose standard errors are those of "
@@ -505,7 +507,7 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         return Refits.of(spec, problem, rule_of(self), self.init, n_variables)
 
     def _keep(self, fitted: FittedMixture, total: float) -> None:
-        """Take over what was fitted, all at once: a fit that fails changes nothing."""
+        """Store all results of a fit at once, so that a fit that fails changes nothing."""
         kept = fitted.states[fitted.best]
         self.__dict__.pop("_kept", None)
         self._model, self.weights_ = fitted.model, fitted.weights

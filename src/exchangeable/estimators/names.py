@@ -1,4 +1,4 @@
-"""Names of variables: given where the rows have none, checked where they have some."""
+"""Names of variables: set if the rows have none, checked if they have some."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from exchangeable.data.columns.raw import library_of
 from exchangeable.queries.frames import as_names
 
 GIVEN = "names_given_"
-"""The attribute of an estimator whose names do not come from its rows."""
+"""The attribute of an estimator whose names were given separately from its rows."""
 
 
 def check_columns(estimator: Any, X: Any, n_columns: int, reset: bool) -> None:
-    """Set what scikit-learn's estimators know of the columns of X, or compare it with X.
+    """Set scikit-learn's attributes about the columns of X, or compare X with them.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def check_columns(estimator: Any, X: Any, n_columns: int, reset: bool) -> None:
     n_columns : int
         Number of columns of X.
     reset : bool
-        Whether to set them.
+        Whether to set them (or else compare).
     """
     _check_repeated(X)
     if reset or not hasattr(estimator, GIVEN) or library_of(X) is not None:
@@ -38,7 +38,7 @@ def check_columns(estimator: Any, X: Any, n_columns: int, reset: bool) -> None:
 
 
 def _check_repeated(X: Any) -> None:
-    """Refuse a table with two columns of the same name."""
+    """Reject a table with two columns of the same name."""
     library = library_of(X)
     if library is None:
         return
@@ -53,14 +53,15 @@ def _check_repeated(X: Any) -> None:
 
 
 def give_names(estimator: Any, feature_names: Any) -> None:
-    """Let an estimator call its variables by given names, whose rows had none.
+    """Set the variable names of an estimator that was fitted to rows without names.
 
     Parameters
     ----------
     estimator : estimator
         One whose ``n_features_in_`` is set.
     feature_names : array-like of str, transformer or None
-        The names, or what has ``get_feature_names_out``, such as the vectorizer before a model.
+        The names, or a transformer with ``get_feature_names_out``, such as the vectorizer before a
+        model.
     """
     estimator.__dict__.pop(GIVEN, None)
     if feature_names is None:

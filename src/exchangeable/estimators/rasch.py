@@ -23,50 +23,50 @@ from exchangeable.rasch.scores import score_distribution
 from exchangeable.runtime.attempts import all_or_nothing
 
 ROUGH = 1e-6
-"""Starts of EM are compared when they gain less than this."""
+"""Starts of EM are compared once they improve by less than this."""
 
 
 class RaschModel(RaschQuestions, BaseEstimator):
-    """Rasch model of binary items, partial credit model of graded ones, or a mixture of such.
+    """Rasch model of binary items, partial credit model of graded items, or a mixture of these.
 
-    With one component items are fitted by conditional maximum likelihood: given the scores in the
-    items answered, abilities do not matter, and neither do answers that are missing. With several
-    it is the mixed Rasch model: classes in which the items have other difficulties, with free
-    distributions of the scores, fitted by EM; missing answers are summed out. There is no prior and
-    no smoothing.
+    With one component, items are fitted by conditional maximum likelihood: given the scores on the
+    answered items, the likelihood depends neither on abilities nor on missing answers. With several
+    components it is the mixed Rasch model: classes with different item parameters and free score
+    distributions, fitted by EM; missing answers are summed out. There is no prior and no smoothing.
 
     Parameters
     ----------
     n_components : int, default=1
         Number of classes.
     n_init : int, default=10
-        Number of starts of EM, where there are several classes.
+        Number of starts of EM, if there are several classes.
     tol : float, default=1e-9
-        EM stops when the average log-likelihood gains less than this.
+        EM stops when the average log-likelihood improves by less than this.
     max_iter : int, default=5000
-        Largest number of iterations of EM.
+        Maximum number of iterations of EM.
     random_state : int, RandomState, Generator or None
         Seed of the starts.
     n_jobs : int, optional
-        Number of threads; all cores by default. It never changes the result.
+        Number of threads; all cores by default. It does not change the result.
 
     Attributes
     ----------
     item_parameters_ : ItemParameters
         Thresholds and locations of the items in each class, with standard errors; locations sum to
-        zero. NaN where there is no finite estimate.
+        zero. NaN if there is no finite estimate.
     weights_ : ndarray of shape (n_components,)
         Sizes of the classes.
     log_likelihood_ : float
-        Of one class: of the answers given the scores; of several: of the answers.
+        With one class, of the answers given the scores; with several, of the answers.
     n_parameters_ : int
         Number of free parameters of that likelihood.
     n_persons_ : float
-        Number of persons, or their weight; of one class only those whose score is not extreme.
+        Number of persons, or their total weight; with one class only those whose score is not
+        extreme.
     n_iter_ : int
         Number of iterations.
     mixture_ : ExchangeableMixture
-        The mixture, where there are several classes: for samples, imputation and files.
+        The mixture, if there are several classes: for samples, imputation and files.
 
     Examples
     --------
@@ -109,11 +109,11 @@ class RaschModel(RaschQuestions, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_persons, n_items)
-            Answers 0, 1, 2, …; NaN where there is none. A binary item has the answers 0 and 1.
+            Answers 0, 1, 2, …, with NaN for missing answers. A binary item has the answers 0 and 1.
         y : ignored
-            Present for scikit-learn's sake.
+            Ignored, present for compatibility with scikit-learn.
         sample_weight : array-like of shape (n_persons,), optional
-            How many persons each row stands for, 1 by default; standard errors take it as that.
+            How many persons each row represents, 1 by default; standard errors treat it as such.
         """
         k = check_count(self.n_components, "n_components")
         validate_data(self, X, skip_check_array=True)
@@ -148,7 +148,7 @@ class RaschModel(RaschQuestions, BaseEstimator):
             random_state=self.random_state,
             n_jobs=self.n_jobs,
         ).fit(values, sample_weight=inside.weights)
-        if self.tol < ROUGH:  # only the best start goes on
+        if self.tol < ROUGH:  # only the best start continues
             mixture.set_params(tol=self.tol, warm_start=True, n_init=1)
             mixture.fit(values, sample_weight=inside.weights)
         scale = mixture._fitted().item_scale()
@@ -164,7 +164,7 @@ class RaschModel(RaschQuestions, BaseEstimator):
         self.mixture_, self.weights_, self._in_mixture = mixture, mixture.weights_, used
         self.item_parameters_ = among(found, answers.names, answers.highest, used)
         self.log_likelihood_ = mixture.log_likelihood_ * float(answers.weights.sum())
-        # How many of those who solve all or nothing are in which class cannot be known.
+        # To which classes those who solve all or none belong cannot be determined.
         self.n_parameters_ = mixture.n_parameters_ - 2 * (k - 1)
         self.n_iter_ = mixture.n_iter_
         self.n_persons_ = float(answers.weights.sum())
@@ -176,8 +176,8 @@ class RaschModel(RaschQuestions, BaseEstimator):
     def score_distribution_(self) -> FloatArray:
         """Share of persons with each raw score in each class, shape (n_scores, n_components).
 
-        Items without a finite estimate do not count. With missing answers persons are shared out
-        over the scores that they would have had.
+        Items without a finite estimate are not counted. Persons with missing answers are
+        distributed over the scores that they might have had.
         """
         check_is_fitted(self, "item_parameters_")
         if hasattr(self, "mixture_"):
@@ -193,7 +193,7 @@ class RaschModel(RaschQuestions, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_persons, n_items)
-            Answers, NaN where there is none.
+            Answers, with NaN for missing answers.
         """
         answers = self._answers(X)
         if not hasattr(self, "mixture_"):
@@ -206,6 +206,6 @@ class RaschModel(RaschQuestions, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_persons, n_items)
-            Answers, NaN where there is none.
+            Answers, with NaN for missing answers.
         """
         return np.asarray(self.predict_proba(X).argmax(axis=1))

@@ -1,4 +1,4 @@
-"""Hooks of the estimators: rows in chunks or on a cluster instead of a matrix in memory."""
+"""How estimators read rows: a matrix in memory, chunks, or a cluster."""
 
 import functools
 import warnings
@@ -37,11 +37,11 @@ NUMERIC: dict[str, Any] = {
     "dtype": "numeric",
     "ensure_all_finite": "allow-nan",
 }
-"""What scikit-learn's checks let pass."""
+"""Matrix formats that scikit-learn's checks accept."""
 PART = 1 << 17
-"""Entries that are looked at together: they stay in a processor's cache."""
+"""Number of entries checked at a time, so that they stay in the processor's cache."""
 COUNTED = 1 << 22
-"""Entries among which distinct values are counted."""
+"""Number of entries among which distinct values are counted."""
 
 
 def open_rows(
@@ -55,8 +55,8 @@ def open_rows(
 ) -> tuple[FamilySpec, Passes] | None:
     """Return the rows if they come in chunks or lie on a cluster, None for a matrix in memory.
 
-    With them comes the family for what their columns are: what was decided about those of an
-    estimator that is `fitted`, or what passes over them tell.
+    The family that suits their columns is returned with them: by the schema of an estimator that is
+    `fitted`, or as decided by passes over the rows.
     """
     column = y if isinstance(y, str) else None
     on_cluster = cluster.is_collection(X)
@@ -112,7 +112,7 @@ def _weights(sample_weight: Any) -> FloatArray:
 
 
 def take_names(estimator: Any, data: Passes, feature_names: Any) -> None:
-    """Store what scikit-learn's estimators know of the columns, and what was decided about them."""
+    """Store scikit-learn's attributes about the columns, and their schema."""
     schema, names = data.schema, data.names
     estimator.n_features_in_ = data.n_variables
     estimator.__dict__.pop(COLUMNS, None)
@@ -127,10 +127,10 @@ def take_names(estimator: Any, data: Passes, feature_names: Any) -> None:
 
 
 def by_chunks(method: Method) -> Method:
-    """Let a method that answers for every row of X take rows in chunks, or on a cluster.
+    """Let a method with one answer per row of X accept rows in chunks or on a cluster.
 
-    The answers to chunks are put together in one array; those to a Dask collection are a Dask
-    array, computed where the rows are when it is asked for.
+    The answers for chunks are concatenated to one array; those for a Dask collection are a Dask
+    array, which is computed where the rows are, on demand.
     """
 
     @functools.wraps(method)
@@ -155,7 +155,7 @@ def by_chunks(method: Method) -> Method:
 
 
 def _answer(method: Any, estimator: Any, args: Any, options: Any, part: Any) -> Any:
-    """Answer for one partition."""
+    """Return the answers for one partition."""
     return method(estimator, part, *args, **options)
 
 
@@ -172,7 +172,7 @@ def _read(
 
 
 def as_checked(estimator: Any, X: Any) -> Observed | None:
-    """Return rows that were read from a chunk, or packed; None for any other matrix."""
+    """Return rows that were read from a chunk or packed; None for any other matrix."""
     if isinstance(X, PackedBits):
         X = X.observed()
     if not isinstance(X, Observed):
@@ -182,7 +182,7 @@ def as_checked(estimator: Any, X: Any) -> Observed | None:
 
 
 def check_width(estimator: Any, n_variables: int) -> None:
-    """Refuse rows of other variables than those that were fitted."""
+    """Reject rows whose variables differ from those of the fit."""
     schema = schema_of(estimator)
     n_known = estimator.n_features_in_ if schema is None else len(schema.columns)
     if n_variables != n_known:
@@ -193,7 +193,7 @@ def check_width(estimator: Any, n_variables: int) -> None:
 
 
 def validated(estimator: Any, X: Any, reset: bool) -> Any:
-    """Return X as a numeric matrix, having checked its columns; NaN where nothing is known.
+    """Return X as a numeric matrix with NaN for missing entries, after checking its columns.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def validated(estimator: Any, X: Any, reset: bool) -> Any:
     X : array-like, sparse matrix, data frame or Arrow table
         Rows.
     reset : bool
-        Whether to set them.
+        Whether to set them (or else compare).
     """
     matrix = check_array(as_matrix(X), input_name="X", estimator=estimator, **NUMERIC)
     check_columns(estimator, X, matrix.shape[1], reset)
@@ -219,16 +219,16 @@ def validated_with_labels(
 
 
 def warn_if_cut(matrix: Any, binarize: float | None, X: Any, n_jobs: int | None = None) -> None:
-    """Say that numbers other than 0 and 1 are cut, where nobody has said where to cut them.
+    """Warn if numbers other than 0 and 1 are binarized and no threshold was given.
 
     Parameters
     ----------
     matrix : ndarray or sparse matrix
         Rows as numbers.
     binarize : float or None
-        The threshold; nothing is said of one other than the default.
+        The threshold; there is no warning if it is not the default.
     X : object
-        The rows as they came; of tables `decide_kinds` has spoken.
+        The rows as they were given; for tables, `decide_kinds` warns instead.
     n_jobs : int, optional
         Number of threads.
     """
@@ -238,7 +238,7 @@ def warn_if_cut(matrix: Any, binarize: float | None, X: Any, n_jobs: int | None 
     flat = stored.ravel()
 
     def is_cut(span: tuple[int, int]) -> bool:
-        """Whether a number other than 0 and 1 is among some entries."""
+        """Whether any of the entries is a number other than 0 and 1."""
         part = flat[slice(*span)]
         n_plain = np.count_nonzero(part == 0) + np.count_nonzero(part == 1)
         return bool(n_plain < part.size and n_plain + np.count_nonzero(part != part) < part.size)

@@ -1,4 +1,4 @@
-"""The essentials of a fitted model as a small table, for notebooks."""
+"""A small HTML summary of a fitted model, for notebooks."""
 
 from html import escape
 from typing import Any

@@ -1,4 +1,4 @@
-"""Families of distributions: each complete in one folder, all known to the registry.
+"""Families of distributions: each complete in its own folder, all listed in the registry.
 
 To add one, write a folder with its `SPECS` and name it here.
 """
@@ -34,13 +34,13 @@ __all__ = [
 ]
 
 REGISTRY: dict[str, FamilySpec] = {}
-"""The families by their names, as users write them."""
+"""The families by the names that users write."""
 WITH_STATISTICS: dict[str, FamilySpec] = {}
-"""What stands for them where blocks come with statistics."""
+"""Families that replace those of the same name if blocks come with statistics."""
 
 
 def register(spec: FamilySpec) -> None:
-    """Make a family known: estimators, queries, files and the command line then take it."""
+    """Register a family: estimators, queries, files and the command line then accept it."""
     known = WITH_STATISTICS if spec.statistics else REGISTRY
     if spec.name in known:
         raise ValueError(f"the family {spec.name!r} is registered already")
@@ -63,19 +63,19 @@ for _room in (
 
 
 def family_named(name: object) -> FamilySpec:
-    """Return a family by its name, or say which there are."""
+    """Return a family by its name; the error for an unknown name lists them all."""
     if not isinstance(name, str) or name not in REGISTRY:
         raise ValueError(f"family={name!r} is unknown; expected one of {', '.join(REGISTRY)}")
     return REGISTRY[name]
 
 
 def as_family(family: object) -> tuple[FamilySpec, Any]:
-    """Return what a family's name, or an object with settings of one, stands for.
+    """Return the family of a name, or of an object with settings.
 
     Returns
     -------
     spec, settings
-        The family, and the settings of its own, None where it has none.
+        The family, and its own settings, None if it has none.
     """
     if isinstance(family, str):
         spec = family_named(family)
@@ -88,7 +88,7 @@ def as_family(family: object) -> tuple[FamilySpec, Any]:
 
 
 def with_statistics(spec: FamilySpec) -> FamilySpec:
-    """Return the family that stands for another where blocks come with statistics."""
+    """Return the family that replaces another if blocks come with statistics."""
     if spec.name not in WITH_STATISTICS:
         raise ValueError(
             f"blocks with statistics do not go with family={spec.name!r}; they go with "
@@ -100,7 +100,7 @@ def with_statistics(spec: FamilySpec) -> FamilySpec:
 def normalised(scores: LogLinear, n_jobs: int | None = None) -> tuple[Mixture, float]:
     """Return the mixture with log P(x, y) = score of class y − log Z, and log Z.
 
-    It is of the first family that can represent scores of this form.
+    It belongs to the first family that can represent scores of this form.
     """
     for spec in REGISTRY.values():
         made = None if spec.normalise is None else spec.normalise(scores, n_jobs)
@@ -110,7 +110,7 @@ def normalised(scores: LogLinear, n_jobs: int | None = None) -> tuple[Mixture, f
 
 
 def model_kinds() -> dict[str, type[Model]]:
-    """Return the types of models by what they are called in files."""
+    """Return the types of models by their names in files."""
     specs = [*REGISTRY.values(), *WITH_STATISTICS.values()]
     models = [each for spec in specs for each in (spec.model, spec.compact_model) if each]
     kinds: dict[str, type[Model]] = {model.kind: model for model in models}

@@ -1,7 +1,7 @@
-"""What can be asked of every family: the rows of the table of abilities.
+"""Abilities that a family may have: the rows of the table of abilities.
 
-A family says in `FamilySpec.cannot` which of these it refuses, and why. The page in the docs is
-made of both, and `tests/families/test_abilities.py` tries every cell.
+A family declares in `FamilySpec.cannot` which of these it does not support, and why. The page in
+the docs is generated from both, and `tests/families/test_abilities.py` tests every cell.
 """
 
 from collections.abc import Mapping
@@ -10,19 +10,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Ability:
-    """Something that users may ask of a model, whatever it is made of.
+    """Something that users may do with a model, whatever its family.
 
     Attributes
     ----------
     title : str
-        What it is called in the table.
+        Its name in the table.
     asked : str
-        How users ask for it.
+        How users request it.
     needs : tuple of str
-        Other abilities without which this one means nothing.
+        Other abilities without which this one is meaningless.
     refused : bool
-        Whether a family that cannot do it refuses; otherwise it does what is nearest, or there is
-        no way to ask.
+        Whether a family without it raises an error; otherwise it does the closest thing, or there
+        is no way to request it.
     """
 
     title: str

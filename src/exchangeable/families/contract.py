@@ -1,9 +1,10 @@
-"""What a family of distributions must offer, so that everything else works over it.
+"""The contract of a family of distributions, over which everything else is written.
 
 A *model* holds the parameters of several distributions over the same variables, one per class or
-component, and answers four questions about rows with holes. A *family* turns sums over rows into
-parameters. A *specification* says what the family is called and what it can do. All other modules
-(EM, search, averages, queries, files, command line, page) read these three and name none.
+component, and answers four questions about rows with missing entries. A *family* turns sums over
+rows into parameters. A *specification* holds the family's name and what it supports. All other
+modules (EM, search, averages, queries, files, command line, page) use these three and refer to no
+specific family.
 """
 
 from exchangeable.families.family import Begun, Family, Trainer

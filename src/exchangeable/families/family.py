@@ -1,4 +1,4 @@
-"""How sums over rows become parameters: `Family`, or a `Trainer` in place of EM."""
+"""From sums over rows to parameters: `Family`, or `Trainer` as the alternative to EM."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from exchangeable.structure.proposals import Proposal, Proposer
 
 SMALLEST_SHARE = 1e-12
-"""A component's probability does not fall below this."""
+"""Lower bound of a component's probability."""
 
 
 @dataclass(frozen=True)
 class QuickFit:
-    """What `Family.quick_fit` has found.
+    """The result of `Family.quick_fit`.
 
     Attributes
     ----------
     mixture : Mixture
         The parameters.
     log_likelihood : float
-        Of all rows.
+        Log-likelihood of all rows.
     converged : bool
-        Whether nothing more was to be gained.
+        Whether it converged.
     """
 
     mixture: "Mixture"
@@ -41,7 +41,7 @@ class QuickFit:
 
 
 class Family(ABC):
-    """How sums over rows become parameters, for one run of EM.
+    """Turns sums over rows into parameters, for one run of EM.
 
     Parameters
     ----------
@@ -50,20 +50,22 @@ class Family(ABC):
     """
 
     closed_form: ClassVar[bool] = False
-    """Whether `first` fits complete rows with labels as well as can be."""
+    """Whether `first` is the best fit to complete, labelled rows."""
     learns_by_class: ClassVar[bool] = False
-    """Whether labelled rows teach blocks class by class, or all at once by Algorithm 1."""
+    """Whether blocks are learned from labelled rows class by class, or for all classes at once by
+    Algorithm 1."""
     remembers: ClassVar[bool] = True
-    """Whether `first` leaves something behind that later steps need."""
+    """Whether `first` stores something that later steps need."""
 
     def __init__(self, problem: "Problem") -> None:
         self.problem = problem
 
     @abstractmethod
     def start(self, data: EMData, init: str, rng: np.random.Generator) -> Sums:
-        """Return posteriors to begin with, and sums of them.
+        """Return initial posteriors, and their sums.
 
-        ``init="rows"``: components lean towards rows of the data; ``init="random"``: at random.
+        ``init="rows"``: each component starts close to a row of the data; ``init="random"``: at
+        random.
         """
 
     @abstractmethod
@@ -79,78 +81,78 @@ class Family(ABC):
         before: "Mixture | None",
         rng: np.random.Generator | None,
     ) -> "Mixture":
-        """Return parameters that fit given posteriors.
+        """Return parameters for given posteriors.
 
         Parameters
         ----------
         data : EMData
             The rows.
         sums : Sums
-            What `start` has returned, or sums under the fit of the family that comes before.
+            The result of `start`, or sums under the fit of the previous family in the chain.
         blocks : Proposal
-            The blocks to begin with.
+            The initial blocks.
         before : Mixture, optional
-            What the family that comes before has been fitted to be.
+            The fit of the previous family in the chain.
         rng : Generator, optional
             For families whose runs should differ in more than their posteriors.
         """
 
     def resume(self, data: EMData, mixture: "Mixture") -> "Mixture":
-        """Get ready to go on from an earlier fit instead of `first`, perhaps to other rows.
+        """Prepare to continue from an earlier fit instead of `first`, possibly with other rows.
 
-        Returned is that fit, with room for what these rows hold.
+        Returns that fit, enlarged if these rows need it.
         """
         return mixture
 
     @abstractmethod
     def following(self, data: EMData, model: Any, sums: Any, step: int) -> list[Model]:
-        """Return the parameters after one step, the steps being numbered from 1.
+        """Return the parameters after one step; steps are numbered from 1.
 
-        Where there are several, EM takes those under which the rows are likeliest. Step 0 asks for
-        parameters alone: no new blocks or trees.
+        If there are several candidates, EM takes the one with the highest likelihood. Step 0
+        requests parameters alone: no new blocks or trees.
         """
 
     def steps(
         self, data: RowsInMemory, mixture: "Mixture", sums: Any, batches: Sequence[Batch]
     ) -> "tuple[Mixture, Sums] | None":
-        """Take a step of EM for each of some batches of rows, one after the other.
+        """Take a step of EM for each of several batches of rows, one after the other.
 
-        Returned are the last parameters, and sums that have moved towards those of each batch in
-        turn; None where the family takes no such steps.
+        Returns the last parameters, and sums that have moved towards those of each batch in turn;
+        None if the family does not support such steps.
 
         Parameters
         ----------
         data : RowsInMemory
             All rows.
         mixture : Mixture
-            The parameters to begin with.
+            The initial parameters.
         sums : Sums
-            The sums that these have led to.
+            The sums from which they were computed.
         batches : sequence of Batch
             The rows of each step.
         """
         return None
 
     def with_blocks(self, data: EMData, model: Any, sums: Any, blocks: "Proposal") -> Model | None:
-        """Return parameters for new blocks, None where these are the old ones."""
+        """Return parameters for new blocks, None if these are the old ones."""
         raise NotImplementedError(f"{type(self).__name__} does not learn blocks while it is fitted")
 
     def candidates(
         self, data: EMData, model: Any, sums: Any, step: int, proposals: Sequence["Proposal"]
     ) -> list[Model]:
-        """Return the models to choose from: the old blocks with new parameters, and the new."""
+        """Return the candidate models: the old blocks with new parameters, and the new blocks."""
         changed = [self.with_blocks(data, model, sums, blocks) for blocks in proposals]
         return [*self.following(data, model, sums, step), *filter(None, changed)]
 
     def prior_gain(self, before: Any, after: Any) -> float:
-        """Return how much the log-density of the prior grows from one model to another.
+        """Return the increase of the prior's log-density from one model to another.
 
-        Together with the gain in log-likelihood it is the gain in what EM maximises.
+        Together with the increase in log-likelihood, it is the increase of EM's objective.
         """
         return 0.0
 
     def learners(self, data: Any) -> "list[Proposer] | None":
-        """Return what proposes blocks while EM runs; None for what the problem's structure says."""
+        """Return the learners that propose blocks during EM; None for those of the problem."""
         return None
 
     def log_shares(self, totals: FloatArray) -> FloatArray:
@@ -161,30 +163,30 @@ class Family(ABC):
 
     @staticmethod
     def log_shares_of(totals: FloatArray) -> FloatArray:
-        """Return the logs of shares of some weights, none of them zero."""
+        """Return the log-shares of some weights, none of them zero."""
         shares = np.maximum(totals / totals.sum(), SMALLEST_SHARE)
         return np.asarray(np.log(shares / shares.sum()))
 
     def start_of(self, init: str, number: int) -> str:
-        """Return how the numbered run starts: ``init="both"`` takes turns."""
+        """Return how a run starts, by its number: ``init="both"`` alternates."""
         return ("rows", "random")[number % 2] if init == "both" else init
 
     def widened(self, mixture: "Mixture", sums: Any, rows: "Examples") -> "tuple[Mixture, Any]":
-        """Return a mixture, and sums under it, with room for rows that are to be added.
+        """Return a mixture, and sums under it, enlarged for rows that are to be added.
 
-        Most families have room for all rows.
+        Most families need no enlargement.
         """
         return mixture, sums
 
     def carried(self, before: Any, sums: Any, after: Any) -> Any:
-        """Return sums under one model as a pass under another of the same blocks would have them.
+        """Return sums under one model as a pass under another model with the same blocks has them.
 
-        What is expected of missing values stays as it was. Most sums do not depend on the model.
+        Expectations of missing values stay as they were. Most sums do not depend on the model.
         """
         return sums
 
     def own_blocks(self, data: Any, sums: Sums) -> "Proposal | None":
-        """Return the blocks to begin with, if the family learns them in its own way."""
+        """Return the initial blocks, if the family learns them in its own way."""
         return None
 
     def block_data(self, data: Any) -> Any:
@@ -192,7 +194,7 @@ class Family(ABC):
         return data
 
     def prepared(self, data: Any, sums: Sums) -> Model | None:
-        """Return parameters with which holes can be drawn, before there are any others."""
+        """Return parameters for drawing missing entries, before there are any others."""
         return None
 
     def quick_fit(
@@ -204,7 +206,7 @@ class Family(ABC):
         tol: float,
         max_iter: int,
     ) -> QuickFit | None:
-        """Fit to few distinct rows without the steps of `run_em`; None where there is no such way.
+        """Fit few distinct rows without the steps of `run_em`; None if the family cannot.
 
         For the many small fits of a bootstrap.
 
@@ -213,32 +215,32 @@ class Family(ABC):
         data : RowsInMemory
             The rows.
         start : array of shape (n_rows, n_classes), optional
-            Posteriors to begin with.
+            Initial posteriors.
         restarts : int
-            Random starts beside them.
+            Number of additional random starts.
         rng : Generator
-            For the random starts.
+            Generates the random starts.
         tol : float
-            A step that gains less than this in the log-likelihood of all rows is the last.
+            Stop when the log-likelihood of all rows improves by less than this.
         max_iter : int
-            Largest number of steps.
+            Maximum number of steps.
         """
         return None
 
     def distance(self, before: Any, after: Any) -> float:
-        """Return how far a step has moved the parameters; 0 where one step is the whole M-step."""
+        """Return how much a step has changed the parameters; 0 if one step is the whole M-step."""
         return 0.0
 
 
 class Begun(NamedTuple):
-    """Training that was begun before, and is to go on.
+    """Training that was started earlier and is to be continued.
 
     Attributes
     ----------
     n_iter : int
-        Iterations that were made.
+        Iterations done so far.
     parts : mapping from name to array
-        What `Trainer.state` has returned after the last of them, perhaps read from a file.
+        The result of `Trainer.state` after the last of them, possibly read from a file.
     """
 
     n_iter: int
@@ -246,12 +248,12 @@ class Begun(NamedTuple):
 
 
 class Trainer(ABC):
-    """A family's own way to its parameters, in place of EM.
+    """A family's own training, used instead of EM.
 
     Parameters
     ----------
     problem : Problem
-        The rows, those held out, and the family's settings.
+        The rows, the held-out rows, and the family's settings.
     """
 
     def __init__(self, problem: "Problem") -> None:
@@ -266,33 +268,33 @@ class Trainer(ABC):
         max_iter: int,
         begun: Begun | None = None,
     ) -> Iterator[tuple[float, float]]:
-        """Train, one iteration at a time, until held-out rows gain less than `tol`.
+        """Train, one iteration at a time, until held-out rows improve by less than `tol`.
 
-        After each it yields about what the rows and the held-out rows are worth: their average
-        log-likelihoods. Whoever has enough stops asking. Training that was `begun`, with a
-        generator of the same seed, goes on where it was; parts that are not those of this training
-        are refused with a `ValueError`.
+        After each iteration, it yields the approximate average log-likelihoods of the rows and of
+        the held-out rows. The caller may stop iterating at any time. Training that was `begun`,
+        with a generator of the same seed, continues where it stopped; a state that does not belong
+        to this training raises a `ValueError`.
         """
 
     @abstractmethod
     def state(self) -> Mapping[str, Any]:
-        """Return what training needs to go on after the latest iteration: arrays by name.
+        """Return the state needed to continue after the latest iteration: arrays by name.
 
-        They are not changed later.
+        The arrays are not modified later.
         """
 
     @abstractmethod
     def mixture(self, data: RowsInMemory) -> "Mixture":
-        """Return the best that training has found so far; at least one iteration was made."""
+        """Return the best result of training so far; at least one iteration was made."""
 
     @abstractmethod
     def scores(self, mixture: "Mixture", n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
-        """Return log P of each row to fit, and of each held out, under the `mixture` found.
+        """Return log P of each training row, and of each held-out row, under the `mixture` found.
 
-        Single precision is enough where it is quicker. Without held-out rows there are no scores.
+        Single precision is allowed if it is faster. Without held-out rows there are no scores.
         """
 
     @property
     @abstractmethod
     def converged(self) -> bool:
-        """Whether training has ended because nothing more was to be gained."""
+        """Whether training has converged."""

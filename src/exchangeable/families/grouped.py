@@ -1,4 +1,4 @@
-"""Classes that are mixtures themselves: the components of one model, in groups."""
+"""Classes that are mixtures: the components of one model, in groups."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from exchangeable.families.sums import RowsInMemory, Sums
 
 @dataclass(frozen=True)
 class GroupedModel(Model):
-    """For each class some components of an inner model, of any family, and their probabilities.
+    """Classes that consist of components of an inner model, of any family, with probabilities.
 
     Attributes
     ----------
     inner : Model
         The components.
     group : array of shape (n_components,)
-        The class of each component, in rising order.
+        The class of each component, in ascending order.
     log_shares : array of shape (n_components,)
         Log-probability of each component in its class.
     """
@@ -52,12 +52,12 @@ class GroupedModel(Model):
 
     @property
     def n_steps(self) -> float:
-        """About how many nanoseconds the first score takes beyond that of the components: none."""
+        """Nanoseconds of the first score beyond those of the components: none."""
         return 0.0
 
     @property
     def types(self) -> Any:
-        """What the numbers of each column stand for, None where all are bits."""
+        """The schema of the columns, None if all are bits."""
         return getattr(self.inner, "types", None)
 
     @property
@@ -80,7 +80,7 @@ class GroupedModel(Model):
         return self.inner.log_urn_weights()[:, self._leading()]
 
     def on_page(self) -> OnPage | None:
-        """Return what the components answer with, their classes and shares."""
+        """Return the page data of the components, with their classes and shares."""
         inner = self.inner.on_page()
         if inner is None:
             return None
@@ -89,14 +89,14 @@ class GroupedModel(Model):
         return OnPage("grouped", "exchangeable.families", data, 3 * inner.steps, most)
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
-        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        """Return log P(e | y), shape (n_rows, n_classes); e are a row's known entries."""
         joint = self.inner.score(observed, n_jobs) + self.log_shares
         return np.logaddexp.reduceat(joint, self._starts(), axis=1)
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay as they are.
 
-        Of numbers it is the mean.
+        For numbers it is the mean.
         """
         share = self._shares(observed, y)
         total = np.zeros((observed.n_rows, self.n_variables))
@@ -107,12 +107,12 @@ class GroupedModel(Model):
     def predictive(
         self, observed: Observed, variable: int, y: int
     ) -> FloatArray | Normal | Normals:
-        """Return the distribution of a variable that no row knows, given what rows know."""
+        """Return the distribution of an unknown variable, given the known ones."""
         each = [self.inner.predictive(observed, variable, int(z)) for z in self._members(y)]
         return averaged(each, self._shares(observed, y))
 
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
-        """Return the best, in class y, of the most probable completions in its components."""
+        """Return, for class y, the best of its components' most probable completions."""
         best: SymbolArray | None = None
         worth = np.full(observed.n_rows, -np.inf)
         for component in self._members(y):
@@ -145,11 +145,11 @@ class GroupedModel(Model):
         return typed(np.asarray(self.draw(nothing, y, rng), dtype=np.float64), self.types)
 
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
-        """Refuse: components are grouped after their fits."""
+        """Raise an error: components are grouped after they have been fitted."""
         raise TypeError("the components of each class are fitted by themselves, before")
 
     def only(self, classes: IntArray) -> Self:
-        """Return the model of some of the classes, in the order they have here."""
+        """Return the model of some of the classes, in the given order."""
         kept = np.flatnonzero(np.isin(self.group, classes))
         group = np.unique(self.group[kept], return_inverse=True)[1]
         return type(self)(self.inner.only(kept), group, self.log_shares[kept])
@@ -164,12 +164,12 @@ class GroupedModel(Model):
         return cls(inner, np.concatenate(groups), shares)
 
     def encode(self) -> Arrays:
-        """Return what there is beside the components, which a file keeps on their own."""
+        """Return the arrays besides the components, which a file stores separately."""
         return {"group": self.group.astype(np.int64), "log_shares": self.log_shares}
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Refuse: a file keeps the components on their own."""
+        """Raise an error: a file stores the components separately."""
         raise TypeError("the components of a grouped model are decoded on their own")
 
     def _starts(self) -> IntArray:
@@ -192,12 +192,12 @@ class GroupedModel(Model):
 
 
 def _of_numbers(observed: Observed) -> bool:
-    """Whether rows hold numbers of columns of any kind, not bits."""
+    """Whether rows hold numbers of columns of any kind rather than bits."""
     return isinstance(observed.ones, TypedRows | CountRows)
 
 
 def _completed(rows: Any, observed: Observed) -> Observed:
-    """Return completed rows in the form of those that they complete."""
+    """Return completed rows in the form of the given ones."""
     if not _of_numbers(observed):
         return Observed.from_symbols(rows)
     before = typed_rows(observed)

@@ -1,8 +1,8 @@
-"""Items of a test whose total says all about a person: what families tell and sum about them.
+"""Items of a test whose total is a sufficient statistic: their parameters and sums.
 
-P(x) = q(t)·Π_j ε_j(x_j) / F(t) with the total t = Σ_j x_j is Rasch's model where answers are 0 or
-1, and Masters' partial credit model where they are 0, 1, …, m_j. *Steps* are the answers above 0 of
-all items, item by item; log ε of answer 0 is 0.
+P(x) = q(t)·Π_j ε_j(x_j) / F(t) with the total t = Σ_j x_j is Rasch's model if answers are 0 or 1,
+and Masters' partial credit model if they are 0, 1, …, m_j. *Steps* are the answers above 0 of all
+items, item by item; log ε of answer 0 is 0.
 """
 
 from collections.abc import Callable
@@ -44,12 +44,12 @@ class ItemScale:
 
     @cached_property
     def answers(self) -> IntArray:
-        """The answer that each step stands for."""
+        """The answer that each step represents."""
         return answers_of(self.highest)
 
 
 def answers_of(highest: IntArray) -> IntArray:
-    """Return the answer that each step stands for.
+    """Return the answer that each step represents.
 
     >>> answers_of(np.array([1, 3])).tolist()
     [1, 1, 2, 3]
@@ -67,16 +67,16 @@ def items_of(highest: IntArray) -> IntArray:
 
 
 class Answered(NamedTuple):
-    """Persons by which items they answered, and by their score in these.
+    """Persons grouped by answered items, and by their score on these.
 
     Attributes
     ----------
     patterns : array of shape (n_patterns, n_items)
         Which items were answered.
     begins : array of shape (n_patterns + 1,)
-        Where the scores of each pattern begin.
+        First score of each pattern.
     scores : array of shape (n_scores,)
-        The scores that occur, rising in each pattern.
+        The scores that occur, ascending in each pattern.
     weights : array of shape (n_scores,)
         The weight of the persons with this pattern and score.
     """
@@ -95,12 +95,12 @@ class Answered(NamedTuple):
 
 
 class ConditionalSums(NamedTuple):
-    """What the likelihood of answers given the scores needs, summed over persons.
+    """Sums over persons for the conditional likelihood of answers given the scores.
 
     Attributes
     ----------
     log_norm : float
-        Σ log F(score), F being that of the items answered.
+        Σ log F(score), with F of the answered items.
     expected : array of shape (n_steps,)
         Expected number of answers of each step.
     information : array of shape (n_steps, n_steps)
@@ -113,4 +113,4 @@ class ConditionalSums(NamedTuple):
 
 
 Conditional = Callable[[IntArray, FloatArray, Answered, int | None], ConditionalSums]
-"""Returns these sums, given the highest answers, log ε, persons, and the number of threads."""
+"""Computes these sums from the highest answers, log ε, persons, and the number of threads."""

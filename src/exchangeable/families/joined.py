@@ -1,4 +1,4 @@
-"""Models of several families as one: its classes are those of all, one after another."""
+"""Models of several families as one: the classes of all, one after another."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from exchangeable.partitions import Partition
 
 @dataclass(frozen=True)
 class JoinedModel(Model):
-    """Models of the same variables, whose classes follow one another.
+    """Models of the same variables, with their classes in sequence.
 
-    Every question goes to the part of its class, so that nothing is converted and whatever is a
-    `Model` can be joined.
+    Every query is passed to the part of its class, so nothing is converted and any `Model` can be
+    joined.
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class JoinedModel(Model):
 
     @property
     def n_steps(self) -> float:
-        """About how many nanoseconds the first score takes beyond those of the parts: none."""
+        """Nanoseconds of the first score beyond those of the parts: none."""
         return 0.0
 
     @property
     def types(self) -> Any:
-        """What the numbers of each column stand for, None where all are bits or parts disagree."""
+        """The schema of the columns, None if all are bits or parts disagree."""
         found = [getattr(part, "types", None) for part in self.parts]
         return found[0] if all(each == found[0] for each in found) else None
 
@@ -64,7 +64,7 @@ class JoinedModel(Model):
         return self._listed(lambda part: part.partitions)
 
     def log_urn_weights(self) -> FloatArray:
-        """Return the log-weight of each variable in each class, 0 where a part has no weights."""
+        """Return the log-weight of each variable in each class, 0 if a part has no weights."""
         return np.concatenate([part.log_urn_weights() for part in self.parts], axis=1)
 
     def units(self) -> IntArray:
@@ -76,7 +76,7 @@ class JoinedModel(Model):
         return np.concatenate(each)
 
     def only(self, classes: IntArray) -> Self:
-        """Return the model of some of the classes, in the order they have here."""
+        """Return the model of some of the classes, in the given order."""
         kept, begin = [], 0
         for part in self.parts:
             end = begin + part.n_classes
@@ -100,7 +100,7 @@ class JoinedModel(Model):
         return self._listed(lambda part: part.edges())
 
     def on_page(self) -> OnPage | None:
-        """Return what the parts answer with, None if one of them cannot."""
+        """Return the page data of the parts, None if one of them has none."""
         parts = [part.on_page() for part in self.parts]
         found = [part for part in parts if part is not None]
         if len(found) < len(parts):
@@ -110,7 +110,7 @@ class JoinedModel(Model):
         return OnPage("joined", "exchangeable.families", {"parts": found}, steps, most)
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
-        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        """Return log P(e | y), shape (n_rows, n_classes); e are a row's known entries."""
         return np.concatenate([part.score(observed, n_jobs) for part in self.parts], axis=1)
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
@@ -119,7 +119,7 @@ class JoinedModel(Model):
         return part.marginals(observed, inner)
 
     def mean_marginals(self, observed: Observed, shares: FloatArray) -> FloatArray:
-        """Return Σ_y shares[row, y]·P(x_j = 1 | e, y), as each part sums those of its classes."""
+        """Return Σ_y shares[row, y]·P(x_j = 1 | e, y), summed within the parts."""
         means, begin = np.zeros((observed.n_rows, self.n_variables)), 0
         for part in self.parts:
             end = begin + part.n_classes
@@ -130,19 +130,19 @@ class JoinedModel(Model):
     def predictive(
         self, observed: Observed, variable: int, y: int
     ) -> FloatArray | Normal | Normals:
-        """Return the distribution of a variable that no row knows, given what rows know."""
+        """Return the distribution of an unknown variable, given the known ones."""
         part, inner = self._class(y)
         return part.predictive(observed, variable, inner)
 
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
-        """Return the completion x of each row that its part finds, and log P(x | y)."""
+        """Return the completion x of each row by the part of the class, and log P(x | y)."""
         part, inner = self._class(y)
         return part.complete(observed, inner)
 
     def most_probable(
         self, observed: Observed, log_prior: FloatArray, classes: IntArray
     ) -> Completions:
-        """Return the best of what the parts find, out of some classes."""
+        """Return the best completion over the parts, among some classes."""
         best, begin = Completions.none(observed), 0
         for part in self.parts:
             end = begin + part.n_classes
@@ -159,24 +159,24 @@ class JoinedModel(Model):
         return part.draw(observed, inner, rng)
 
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
-        """Refuse: families are joined after their fits."""
+        """Raise an error: families are joined after they have been fitted."""
         raise TypeError("joined families are not fitted together; fit each, then join them")
 
     def encode(self) -> Arrays:
-        """Refuse: a file keeps the parts one by one."""
+        """Raise an error: a file stores the parts one by one."""
         raise TypeError("the parts of joined families are encoded one by one")
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Refuse: a file keeps the parts one by one."""
+        """Raise an error: a file stores the parts one by one."""
         raise TypeError("the parts of joined families are decoded one by one")
 
     def _listed(self, entries: Callable[[Model], list[Any]]) -> list[Any]:
-        """Return the entries of the classes of all parts."""
+        """Return the results for the classes of all parts."""
         return list(chain.from_iterable(entries(part) for part in self.parts))
 
     def _class(self, y: int) -> tuple[Model, int]:
-        """Return the part of a class, and the number that the class has there."""
+        """Return the part of a class, and the number of the class in it."""
         for part in self.parts:
             if y < part.n_classes:
                 return part, y

@@ -1,4 +1,4 @@
-"""What a family is made of, imported when it is first asked for."""
+"""Parts of a family that are imported when they are first used."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,9 +19,9 @@ class Later:
 
 
 def later(module: str, name: str) -> Any:
-    """Return what stands for a part of a `FamilySpec` until it is asked for.
+    """Return a placeholder for a part of a `FamilySpec`.
 
-    A start then imports the families that it uses, and no others.
+    A program then imports only the families that it uses.
 
     Parameters
     ----------

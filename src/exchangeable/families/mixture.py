@@ -1,4 +1,4 @@
-"""A mixture: distributions, and how probable each is.
+"""A mixture: distributions with their probabilities.
 
 A classifier is a mixture whose components have labels; an average of fits, and several families
 joined, are mixtures too.
@@ -42,7 +42,7 @@ class Mixture:
         return self.model.score(observed, n_jobs) + self.log_prior
 
     def check_width(self, observed: Observed) -> None:
-        """Refuse rows of other variables than the model's: compiled loops trust their width."""
+        """Reject rows with other variables than the model's: compiled loops trust their width."""
         if observed.n_variables != self.model.n_variables:
             raise ValueError(
                 f"X has {observed.n_variables} features, but the model has {self.model.n_variables}"
@@ -79,12 +79,12 @@ class Mixture:
         return each
 
     def log_likelihood(self, examples: Examples, n_jobs: int | None = None) -> float:
-        """Return the log-likelihood of all examples, each by its weight."""
+        """Return the weighted log-likelihood of all examples."""
         each = self.model.log_likelihoods(self.log_prior, examples, n_jobs)
         return float(examples.weights @ each)
 
     def only(self, classes: IntArray) -> "Mixture":
-        """Return the mixture of some of the classes, whose probabilities add up to one."""
+        """Return the mixture of some of the classes, with probabilities that sum to one."""
         log_prior = self.log_prior[classes]
         shares = np.exp(log_prior - log_prior.max())
         model = self.model if classes.size == self.log_prior.size else self.model.only(classes)
@@ -93,22 +93,22 @@ class Mixture:
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters, the probabilities of the classes included."""
+        """Number of free parameters, including the probabilities of the classes."""
         return self.model.n_parameters + self.log_prior.size - 1
 
     @staticmethod
     def average(mixtures: Sequence["Mixture"]) -> "Mixture":
-        """Return the uniform average of several, which is one mixture of all their components."""
+        """Return the uniform average of several mixtures: one mixture of all their components."""
         models = [mixture.model for mixture in mixtures]
         log_prior = np.concatenate([mixture.log_prior for mixture in mixtures])
         return Mixture(type(models[0]).stack(models), log_prior - np.log(len(mixtures)))
 
     @staticmethod
     def join(mixtures: Sequence["Mixture"], shares: FloatArray) -> "Mixture":
-        """Make one mixture of several, of any families, each of which counts for its share.
+        """Join several mixtures, of any families, with given shares.
 
-        Mixtures of different families err in different ways, so that one of them all is better than
-        any. Those without a share are left out.
+        Mixtures of different families err in different ways, so that a joint mixture is better than
+        any of them. Those without a share are left out.
         """
         kept = [(each, share) for each, share in zip(mixtures, shares, strict=True) if share > 0]
         log_prior = np.concatenate([each.log_prior + np.log(share) for each, share in kept])
@@ -117,7 +117,7 @@ class Mixture:
 
 
 def weighed(model: Model, log_totals: FloatArray) -> tuple[Mixture, float]:
-    """Return the mixture whose classes have weights, given as logarithms, and the log of their sum.
+    """Return the mixture with given log-weights of classes, and the log of their sum.
 
     >>> import numpy as np
     >>> mixture, total = weighed(None, np.log([1.0, 3.0]))  # the model is passed on as it is

@@ -1,4 +1,4 @@
-"""What the parameters of a family must answer: `Model`."""
+"""The contract for the parameters of a family: `Model`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from exchangeable.structure.statistic_blocks import StatisticBlock
 
 MOST_CELLS = 1 << 24
-"""Scores of rows by classes that are held at once."""
+"""Number of scores (rows by classes) held at a time."""
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -43,7 +43,7 @@ class Completions(NamedTuple):
     log_prob : array of shape (n_rows,)
         log P(x, y).
     bound : array of shape (n_rows,)
-        What log P(x, y) of no completion exceeds: `log_prob` itself, where that is the maximum.
+        Upper bound of log P(x, y) over all completions: `log_prob` itself if it is the maximum.
     """
 
     rows: SymbolArray
@@ -53,7 +53,7 @@ class Completions(NamedTuple):
 
     @classmethod
     def none(cls, observed: Observed) -> Self:
-        """Return completions that every other one betters."""
+        """Return placeholders that are worse than every completion."""
         n_rows = observed.n_rows
         typed = isinstance(observed.ones, TypedRows | CountRows)
         kind = np.float64 if typed else np.uint8
@@ -82,7 +82,7 @@ class Model(ABC):
     """
 
     kind: ClassVar[str]
-    """What the parameters are called in files."""
+    """The name of the model in files."""
     partitions: Any
     """The blocks of each class, a list of Partition; see `single_variables`."""
 
@@ -103,10 +103,10 @@ class Model(ABC):
 
     @abstractmethod
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
-        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        """Return log P(e | y), shape (n_rows, n_classes); e are a row's known entries."""
 
     def score_examples(self, examples: Examples, n_jobs: int | None = None) -> FloatArray:
-        """Do the same for examples, of which what scores are made of may be kept."""
+        """Do the same for examples, in which intermediate results may be cached."""
         return self.score(examples.observed, n_jobs)
 
     @abstractmethod
@@ -129,7 +129,7 @@ class Model(ABC):
     def predictive(
         self, observed: Observed, variable: int, y: int
     ) -> FloatArray | Normal | Normals:
-        """Return the distribution of a variable that no row knows, given what rows know.
+        """Return the distribution of an unknown variable, given the known ones.
 
         Probabilities of its levels or of the counts 0, 1, …, shape (n_rows, n_values), or `Normal`,
         or `Normals`; the default is for binary variables.
@@ -141,14 +141,14 @@ class Model(ABC):
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the most probable completion x of each row, and log P(x | y).
 
-        Where that is hard to find, as with hidden states in a class, one that is hard to improve;
-        `most_probable` then searches for it.
+        If that is hard to find, as with hidden states in a class, it may return one that is hard to
+        improve; `most_probable` then runs a search.
         """
 
     def most_probable(
         self, observed: Observed, log_prior: FloatArray, classes: IntArray
     ) -> Completions:
-        """Return the completion and class that are jointly most probable, out of some classes."""
+        """Return the jointly most probable completion and class, among some classes."""
         best = Completions.none(observed)
         for y in classes:
             rows, scores = self.complete(observed, int(y))
@@ -157,10 +157,10 @@ class Model(ABC):
         return best
 
     def alternatives(self, observed: Observed, most: int) -> list[npt.NDArray[Any]] | None:
-        """Return completions of each row, one of which is the best whatever classes weigh.
+        """Return completions of each row, one of which is the best for any weights of the classes.
 
-        None where that may take more than `most` of a row, or nobody knows. Hidden states ask for
-        them, where a model is what a block shows in each of its states.
+        None if there may be more than `most` per row, or if this is not known. Hidden trees use
+        this for models that are their leaves.
         """
         return None
 
@@ -174,35 +174,35 @@ class Model(ABC):
         return Observed.from_symbols(self.draw(Observed.from_symbols(nothing), y, rng))
 
     def drawn_rows(self, observed: Observed, y: int, uniforms: Uniforms) -> Rows:
-        """Return the same as binary rows, with y as seed, whose numbers may have been kept."""
+        """Do the same for binary rows; y is the seed, and its random numbers may be cached."""
         return as_rows(self.draw(observed, y, np.random.default_rng(y)), 0.0, 1)
 
     def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...] | IntArray:
-        """Return how many random numbers `draw` takes, by which rows find theirs in chunks.
+        """Return how many random numbers `draw` uses, so that rows in chunks find theirs.
 
-        A tuple: for each row of a part (`Observed.chunks`), in turn. An array, a line per row: rows
-        take theirs in the order of their states, and equal rows column by column.
+        A tuple: for each row of a part (`Observed.chunks`), in turn. An array with one line per
+        row: rows use theirs in the order of their states, and equal rows column by column.
         """
         raise NotImplementedError(f"{self.kind} do not say which random numbers a row takes")
 
     @abstractmethod
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
-        """Find the posteriors of all rows, and sum what the next parameters are made of."""
+        """Compute the posteriors of all rows, and the sums for the next parameters."""
 
     def shared_out(self, examples: Examples, mass: FloatArray) -> Sums:
-        """Return the sums of rows of which it is known how much is of each class.
+        """Return the sums of rows with known class memberships.
 
-        `mass`, of shape (n_rows, n_classes), is in place of weights and posteriors. It is what
-        hidden states ask of a model that is what a block shows in each of them.
+        `mass`, of shape (n_rows, n_classes), replaces weights and posteriors. Hidden trees use this
+        for models that are their leaves.
         """
         raise NotImplementedError(f"{self.kind} are not blocks of a tree with hidden states")
 
     def expected_moments(
         self, data: RowsInMemory, posterior: FloatArray, least: float
     ) -> FloatArray:
-        """Return the moments of rows, as in `Sums`, with holes by how probable they are to be on.
+        """Return the moments of rows, as in `Sums`, with expectations for missing entries.
 
-        Rows that belong to a class with no more probability than `least` are left out of it.
+        Rows that belong to a class with probability at most `least` are left out of it.
         """
         moments = np.zeros((2, self.n_variables, self.n_classes))
         for y in range(self.n_classes):
@@ -218,17 +218,17 @@ class Model(ABC):
     def expect_on(
         self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
     ) -> Sums | None:
-        """Do the same on a device of JAX, to single precision; None where only `expect` can."""
+        """Do the same on a JAX device, in single precision; None if only `expect` can."""
         return None
 
     def posteriors(self, data: RowsInMemory, log_prior: FloatArray) -> FloatArray:
-        """Return P(y | e) of every row alone."""
+        """Return only P(y | e) of every row."""
         joint = self.score(data.examples.observed, data.n_jobs) + log_prior
         return np.exp(normalize_log(joint, log_prior)[0])
 
     @abstractmethod
     def only(self, classes: IntArray) -> Self:
-        """Return the model of some of the classes, in the order they have here."""
+        """Return the model of some of the classes, in the given order."""
 
     @classmethod
     @abstractmethod
@@ -237,23 +237,23 @@ class Model(ABC):
 
     @abstractmethod
     def encode(self) -> Arrays:
-        """Return the parameters as the arrays that a file keeps."""
+        """Return the parameters as arrays for a file."""
 
     @classmethod
     @abstractmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the model of arrays that were read, refusing what the kernels cannot trust."""
+        """Return the model from arrays of a file, rejecting what the kernels cannot trust."""
 
     @classmethod
     def read(cls, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget | None = None) -> Self:
-        """Return the model of arrays that were read, if it is small enough and adds up to one.
+        """Return the model from arrays of a file, if it is small enough and sums to one.
 
         Parameters
         ----------
         arrays : mapping from name to array
-            What `encode` has returned.
+            The result of `encode`.
         budget : Budget, optional
-            The steps that are left to what is read from the same file.
+            The work budget that is left for the rest of the file.
         """
         model = cls.decode(arrays)
         (budget or Budget()).spend(model.n_steps, f"a model of {cls.kind}")
@@ -262,13 +262,14 @@ class Model(ABC):
 
     @property
     def n_steps(self) -> float:
-        """About how many nanoseconds the first score takes, which a file must not let grow."""
+        """Nanoseconds of the first score, approximately; for a file there is a limit."""
         return 100.0 * self.n_classes * self.n_variables
 
     def log_totals(self) -> FloatArray:
-        """Return log Σ_x P(x | y) of each class: 0 if its parameters make a distribution.
+        """Return log Σ_x P(x | y) of each class: 0 if its parameters define a distribution.
 
-        Files are read by it, so it should take little memory, and keep none, beside the parameters.
+        Files are checked by it, so it should use little memory besides the parameters, and cache
+        nothing.
         """
         nothing = np.full((1, self.n_variables), UNASSIGNED, dtype=np.int8)
         return np.asarray(self.score(Observed.from_symbols(nothing))[0])
@@ -276,32 +277,32 @@ class Model(ABC):
     def count_probabilities(self) -> list[list[FloatArray]]:
         """Return P(l ones | y) for every class, block and count l; the default is for single ones.
 
-        It is what the model says of a row about which nothing is known.
+        It is the distribution of a row about which nothing is known.
         """
         nothing = Observed.from_symbols(np.full((1, self.n_variables), UNASSIGNED, dtype=np.int8))
         means = [self.marginals(nothing, y)[0] for y in range(self.n_classes)]
         return [[np.array([1 - p, p]) for p in row] for row in means]
 
     def edges(self) -> list[IntArray]:
-        """Return, for each class, the (node, parent) of each edge of its forest, none by default.
+        """Return the (node, parent) of each edge of each class's forest; none by default.
 
-        Nodes are variables, or the blocks of `partitions` where a family's forest is over those.
+        Nodes are variables, or the blocks of `partitions` if a family's forest is over blocks.
         """
         return [np.empty((0, 2), dtype=np.int64)] * self.n_classes
 
     @property
     def learned_partitions(self) -> Any:
-        """The blocks of each class among the variables that no statistic of a user's reads."""
+        """The blocks of each class, over variables that no user-defined statistic reads."""
         return self.partitions
 
     def reads(self, blocks: Sequence["StatisticBlock"]) -> bool:
-        """Whether the model has blocks with these statistics, and no others."""
+        """Whether the model has blocks with exactly these statistics."""
         return not blocks
 
     def units(self) -> IntArray:
         """Return, for each class, the number of the set of classes with which it shares parameters.
 
-        Sets are numbered in the order of their classes; by default every class is one by itself.
+        Sets are numbered in the order of their classes; by default every class is a set by itself.
         """
         return np.arange(self.n_classes)
 
@@ -310,26 +311,26 @@ class Model(ABC):
         return np.zeros((self.n_variables, self.n_classes))
 
     def item_scale(self) -> ItemScale | None:
-        """Return the items whose total says all about a row, where there is one such block."""
+        """Return the items whose total is sufficient, if there is a single such block."""
         return None
 
     @property
     def own_marginals(self) -> FloatArray | None:
-        """P(x_j = 1 | y), shape (n_classes, n_variables), if nothing that is known changes it.
+        """P(x_j = 1 | y), shape (n_classes, n_variables), if it does not depend on known entries.
 
-        None where variables depend on each other in a class.
+        None if variables depend on each other within a class.
         """
         return None
 
     def level_shares(self) -> list[FloatArray] | None:
         """Return P(x_j = v | y) for every column, shape (n_levels, n_classes) each.
 
-        None where columns depend on each other in a class, or one of them has no levels.
+        None if columns depend on each other within a class, or one of them has no levels.
         """
         return None
 
     def whole(self) -> Self:
-        """Return the model that can score any row; while fitting, some cannot."""
+        """Return a model that can score any row; while fitting, some models cannot."""
         return self
 
     def log_linear(self) -> "LogLinear | None":
@@ -337,20 +338,20 @@ class Model(ABC):
         return None
 
     def contributions(self, row: IntArray, y: int) -> tuple[float, FloatArray] | None:
-        """Return what the empty row scores in class y and what each of `row`'s ones adds to that.
+        """Return the score of the empty row in class y, and what each of `row`'s ones adds.
 
-        None where a score is not a sum over the variables that are on.
+        None if the score is not a sum over the variables that are on.
         """
         return None
 
     def on_page(self) -> OnPage | None:
-        """Return what the page of a report answers with, None where only Python can."""
+        """Return the data for a report's page, None if only Python can compute the answers."""
         return None
 
     def log_likelihoods(
         self, log_prior: FloatArray, examples: Examples, n_jobs: int | None = None
     ) -> FloatArray:
-        """Return the log-probability of each row, some rows at a time if there are many classes."""
+        """Return the log-probability of each row, a part at a time if there are many classes."""
         each = np.empty(examples.rows.n_rows)
         for begin, end in row_ranges(each.size, max(1, MOST_CELLS // log_prior.size)):
             rows = examples.observed
@@ -362,7 +363,7 @@ class Model(ABC):
     def best(
         cls, data: RowsInMemory, candidates: Sequence["Mixture"], moments: bool = False
     ) -> tuple[Sums, "Mixture"]:
-        """Return the candidate with the highest log-likelihood, and what a pass under it sums."""
+        """Return the candidate with the highest log-likelihood, and the sums of a pass under it."""
         if len(candidates) > 1 and data.examples.clamp.size:  # labels count, too
             passes = [
                 (each.model.expect(data, each.log_prior, moments), each) for each in candidates

@@ -1,10 +1,10 @@
-"""What a model gives the page of a report, so that it can answer questions in the browser.
+"""The data and the script by which a model answers queries on a report's page, in the browser.
 
 `Model.on_page` returns parameters (`OnPage`), and `page.js` in the family's folder adds a class to
-the page's table `EVALUATORS`: made of these parameters, it answers ``ofClass(y, row)`` with a
-score, the distribution of every column that is not known, and a completion. In `report`,
+the page's table `EVALUATORS`. An instance is created from these parameters and answers ``ofClass(y,
+row)`` with a score, the distribution of every unknown column, and a completion. In `report`,
 `arithmetic.js` has what evaluators share, `states.js` trees with hidden states, and `answers.js`
-weighs the classes. `tests/report/test_live.py` compares all answers with Python's in a browser.
+combines the classes. `tests/report/test_live.py` compares all answers with Python's in a browser.
 """
 
 from collections.abc import Sequence
@@ -18,21 +18,21 @@ from exchangeable.partitions import Labels, Partition
 class OnPage(NamedTuple):
     """The parameters of a model, and the script that computes with them.
 
-    A family writes its script, ``page.js``, into its own folder. It adds a class to the page's
-    table of evaluators, which is made of `data` and answers as `Model` does.
+    A family puts its script, ``page.js``, into its own folder. It adds a class to the page's table
+    of evaluators, which is created from `data` and answers as `Model` does.
 
     Attributes
     ----------
     evaluator : str
         The name under which the script registers itself.
     package : str
-        The package in whose folder ``page.js`` lies.
+        The package whose folder contains ``page.js``.
     data : dict
         Arrays, numbers and names, lists and dicts of these, and other models' `OnPage`.
     steps : float
-        About how many logarithms or exponentials one answer takes.
+        Approximate number of logarithms or exponentials per answer.
     normals : int
-        The number of normal distributions that a measurement is a mixture of in each class.
+        Number of normal distributions in the mixture that describes a measurement in each class.
     """
 
     evaluator: str

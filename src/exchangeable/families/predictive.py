@@ -1,4 +1,4 @@
-"""What is known about one variable of every row: shares of its values, or normal distributions."""
+"""Distributions of one variable in every row: probabilities of values, or normal distributions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,12 +9,12 @@ from exchangeable.arrays import FloatArray, IntArray
 
 
 class Normals(NamedTuple):
-    """Mixtures of normal distributions, one per row: what is known about a measurement.
+    """Mixtures of normal distributions, one per row: the distribution of a measurement.
 
     Attributes
     ----------
     weights, mean, variance : arrays of shape (n_rows, n_normals)
-        How probable each is, its mean and its variance.
+        Weight, mean and variance of each component.
     """
 
     weights: FloatArray
@@ -28,14 +28,14 @@ class Normals(NamedTuple):
 
 
 class Normal(NamedTuple):
-    """Normal distributions, one per row: what is known about a measurement."""
+    """Normal distributions, one per row: the distribution of a measurement."""
 
     mean: FloatArray
     variance: FloatArray
 
     @property
     def mixture(self) -> Normals:
-        """The same as mixtures of one."""
+        """The same as mixtures of one component."""
         mean, variance = self.mean[:, None], self.variance[:, None]
         return Normals(np.ones(mean.shape), mean, variance)
 
@@ -43,16 +43,16 @@ class Normal(NamedTuple):
 def averaged(
     each: Sequence[FloatArray | Normal | Normals], shares: FloatArray, own: IntArray | None = None
 ) -> FloatArray | Normals:
-    """Return the mixture of what a variable is in each class, by the classes' shares.
+    """Return the mixture of a variable's distributions in the classes, by the classes' shares.
 
     Parameters
     ----------
     each : sequence of arrays, Normal or Normals
         The distributions in each class.
     shares : array of shape (n_rows, n_classes)
-        How probable each class is.
+        Probability of each class.
     own : array of shape (n_rows,), optional
-        The line of each row in the distributions; by default they have a line per row.
+        The line of each row in the distributions; by default there is a line per row.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A fit to be made: the rows, the blocks, and the strengths of the priors."""
+"""The description of a fit: the rows, the blocks, and the strengths of the priors."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,51 +22,51 @@ from exchangeable.structure.statistic_blocks import StatisticBlock
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be fitted, and to which rows; all runs of a fit share it.
+    """What is to be fitted, and to which rows; shared by all runs of a fit.
 
     Attributes
     ----------
     n_components : int
-        Number of components or classes, or of hidden states where a family has those.
+        Number of components or classes, or of hidden states if a family has those.
     structure : Structure
         Where blocks come from.
     examples : Examples or None
-        The rows; None where they come in chunks.
+        The rows; None if they come in chunks.
     chunks : Streamed, optional
-        The rows, where they come in chunks.
+        The rows, if they come in chunks.
     valid : Examples or Streamed, optional
-        Rows held out, by which runs are ended and compared.
+        Held-out rows, by which runs are stopped and compared.
     alpha : float
-        Laplace smoothing; under a pooled prior that of the training set's own frequencies.
+        Laplace smoothing; under a pooled prior, that of the training set's overall frequencies.
     pooling : float or None
         The pooled prior: pseudo-rows of each component, distributed as the training set.
     shrinkage : float
-        Pseudo-rows that pull an edge of a tree towards independence.
+        Pseudo-rows that shrink an edge of a tree towards independence.
     relearns : bool
-        Whether EM goes on learning blocks.
+        Whether EM continues to learn blocks.
     accept : {"all", "component"}
-        Whether components change their blocks all at once or each for itself.
+        Whether blocks are accepted for all components together or for each separately.
     labelled : bool
-        Whether components are classes, of which labels are known.
+        Whether components are classes with known labels.
     log_prior : array of shape (n_components,), optional
-        Log-probabilities of the components, where they are not to be learned.
+        Log-probabilities of the components, if they are not to be learned.
     statistic_blocks : tuple of StatisticBlock
-        Blocks with a statistic, which all components have.
+        Blocks with a statistic, common to all components.
     others : array
-        Where there are some: the variables that are in none, of which `structure` is.
+        If there are some: the remaining variables, to which `structure` applies.
     varied : bool
-        Whether the first run is to differ from others as these do from each other.
+        Whether the first run should vary too, as the others do.
     open_ended : bool
-        Whether rows are to come that may have more ones than any that there is.
+        Whether later rows may have more ones than any row so far.
     settings : object, optional
-        Settings of the family's own.
+        The family's own settings.
     device : {"auto", "cpu", "gpu"}
-        Where passes over rows, or training, are to be made.
+        Where passes over rows, or training, run.
     anchor : Mixture, optional
-        For families that go on from what training has left: the components that they stay near,
-        where these are not those they go on from.
+        For families that continue from the result of training: the components that anchor them, if
+        these differ from those they continue from.
     clock : Clock
-        When the fit has to end, for families that have long steps to look at.
+        When the fit has to end, for families with long steps.
     """
 
     n_components: int
@@ -98,7 +98,7 @@ class Problem:
         return self.examples
 
     def known_partitions(self, n_variables: int) -> list[Partition] | None:
-        """Return the blocks of each component where no rows are needed to know them, else None."""
+        """Return the blocks of each component if they do not depend on rows, otherwise None."""
         if not isinstance(self.structure, BlockLearner):
             return list(self.structure)
         if self.structure.needs_moments:
@@ -107,19 +107,19 @@ class Problem:
 
     @property
     def valid_rows(self) -> Examples | None:
-        """The rows held out, if any, which must be in memory."""
+        """The held-out rows, if any, which must be in memory."""
         if isinstance(self.valid, Streamed):
             raise TypeError("this family needs the rows held out in memory")
         return self.valid
 
     @cached_property
     def filled(self) -> Examples:
-        """The rows with their holes, if there are any, drawn by how often each variable is on."""
+        """The rows, with missing entries drawn from each variable's frequency."""
         return fill_by_frequency(self.rows)
 
     @cached_property
     def source(self) -> InMemory | Streamed:
-        """The rows without holes, over which the prior and the first parameters sum."""
+        """The rows without missing entries, over which the prior and the first parameters sum."""
         if self.chunks is not None:
             return self.chunks.filled
         return InMemory(self.filled, n_jobs=1)
@@ -133,12 +133,12 @@ class Problem:
 
     @cached_property
     def pairs(self) -> FloatArray:
-        """How probable each pair of variables is to be on in the training set."""
+        """The frequency of each pair of variables being on in the training set."""
         return self.pool.pairs()
 
     @cached_property
     def largest_count(self) -> int | None:
-        """The largest number of ones of a row, None where holes make it unknown."""
+        """The largest number of ones in a row, None if missing entries make it unknown."""
         if self.open_ended:
             return None
         sets = [self.rows if self.chunks is None else self.chunks, self.valid]
@@ -167,9 +167,9 @@ FILLED = "rows whose holes are filled"
 
 
 def fill_by_frequency(examples: Examples) -> Examples:
-    """Return the examples with unknown entries drawn by how often each variable is on.
+    """Return the examples with missing entries drawn from each variable's frequency.
 
-    They are drawn once, and kept with the examples.
+    They are drawn once and cached with the examples.
     """
     if examples.holes is None:
         return examples

@@ -1,4 +1,4 @@
-"""How much each of several models counts in a mixture of them all."""
+"""Weights of several models in a mixture of them, chosen on held-out rows."""
 
 import numpy as np
 
@@ -6,33 +6,33 @@ from exchangeable.arrays import FloatArray
 from exchangeable.runtime.clock import Clock
 
 LEAST_SHARE = 0.02
-"""A model that counts for less is left out."""
+"""Models with a smaller share are left out."""
 LEAST_SLOPE = 2e-4
-"""What a model must gain for each bit of share that it is given at first."""
+"""Minimum gain of an additional model per unit of share, when it is added."""
 MOST_MODELS = 32
 STEPS = 200
-"""Of the EM that fits shares, at most, whenever a model is added."""
+"""Maximum number of EM steps for the shares whenever a model is added."""
 TOLERANCE = 1e-6
 FEW_ROWS = 8
-"""With fewer rows nothing is held out."""
+"""With fewer rows there is no cross-validation."""
 ENDLESS = Clock()
 
 
 def fit_shares(
     log_likelihoods: FloatArray, weights: FloatArray, clock: Clock = ENDLESS
 ) -> FloatArray:
-    """Return how much each model counts in the best mixture of them, small shares left out.
+    """Return the share of each model in the best mixture of them, without small shares.
 
-    It begins with the best model by itself, and adds the one that helps most as long as one helps.
+    It begins with the best single model and adds the most helpful one as long as one helps.
 
     Parameters
     ----------
     log_likelihoods : array of shape (n_rows, n_models)
-        What each model gives to each row.
+        The log-probability of each row under each model.
     weights : array of shape (n_rows,)
         The rows' weights.
     clock : Clock
-        When no more models are added.
+        Stops the addition of models.
 
     Examples
     --------
@@ -68,10 +68,10 @@ def fit_shares(
 
 
 def cross_fitted(log_likelihoods: FloatArray, weights: FloatArray, clock: Clock = ENDLESS) -> float:
-    """Return the average log-likelihood of rows under shares that were fitted to other rows.
+    """Return the cross-validated log-likelihood of rows: shares are fitted to other rows.
 
-    It does not grow by itself with the number of models, as that of the rows fitted does. Rows that
-    occur several times are halved.
+    Unlike the log-likelihood of the fitted rows, it does not automatically grow with the number of
+    models. Rows that occur several times are split in half.
     """
     if len(weights) < FEW_ROWS:
         return mixed(log_likelihoods, weights, fit_shares(log_likelihoods, weights, clock))

@@ -1,4 +1,4 @@
-"""What a family is called, what it is for, and what it can do: `FamilySpec`."""
+"""The specification of a family, with its name, purpose and abilities: `FamilySpec`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,38 +24,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Where a search over a family's sizes and priors begins, and where it ends.
+    """Where a search over a family's sizes and priors begins and ends.
 
     Attributes
     ----------
     first_components, most_components : int
-        Number of components of the first trial, and the largest.
+        Number of components of the first fit, and its maximum.
     pooling : tuple of float
-        Pseudo-rows of the first trial, for few and for many variables.
+        Pseudo-rows of the first fit, for few and for many variables.
     alone : bool
-        Whether what other families found says nothing about the number of components here.
+        Whether the number of components is independent of what is best for other families.
     blocks : tuple of str
-        The blocks to try, each by itself.
+        The blocks to try, each searched separately.
     steps : mapping from name to tuple of float
-        What is searched, and by which factors, coarse ones first: numbers of components, strengths
-        of priors, or settings of the family's own.
+        What is varied, and by which factors, coarse ones first: numbers of components, strengths of
+        priors, or the family's own settings.
     nanoseconds : float
-        About how long a fit takes for each row, variable and component; it decides what comes
-        first, and what is not begun where time is short.
+        Approximate nanoseconds of a fit per row, variable and component; it decides which fits come
+        first, and which are not started when time is short.
     power : float
-        Of rows times variables, to which that time is proportional.
+        That time is proportional to this power of rows times variables.
     squared : float
-        The same for each row, pair of variables and component.
+        The same per row, pair of variables and component.
     pairs : float
-        The same for each pair of variables and component, however many rows there are.
+        The same per pair of variables and component, independent of the number of rows.
     growth : float
-        With more components than at first a fit takes longer by this power, about.
+        With more components than at first, the time grows by this power, approximately.
     start_up : float
-        Seconds that a fit takes at least.
+        Minimum duration of a fit in seconds.
     most_on_device : int, optional
-        Largest number of components where a device makes the passes of EM. A search leaves them to
-        the device on which it trains networks, if there is one; None where the processor makes
-        them unless users ask for a device.
+        Maximum number of components if a device runs the passes of EM. A search uses the device on
+        which it trains networks, if there is one; None if passes run on the CPU unless users ask
+        for a device.
     """
 
     first_components: int = 30
@@ -79,7 +79,7 @@ class SearchSpace:
     most_on_device: int | None = None
 
     def seconds(self, n_rows: int, n_variables: int, n_components: int) -> float:
-        """Return about how long a fit takes."""
+        """Return the approximate duration of a fit."""
         each = self.nanoseconds * float(n_rows * n_variables) ** self.power
         each += (self.squared * n_rows + self.pairs) * n_variables**2
         first = self.first_components
@@ -98,100 +98,100 @@ def least_memory(n_rows: int, n_variables: int, n_components: int) -> float:
 
 @dataclass(frozen=True)
 class FamilySpec:
-    """What a family is called, what it is for, and what it can do.
+    """The name, purpose and abilities of a family.
 
     Attributes
     ----------
     name : str
-        As users write it: ``family="urns"``.
+        The name that users write: ``family="urns"``.
     summary : str
         One sentence for help texts and tables.
     model : type
         The parameters; several families may share one type.
     family : type
-        How sums become them, a `Family`; or how they are trained without EM, a `Trainer`.
+        How sums are turned into parameters, a `Family`; or how they are trained without EM, a
+        `Trainer`.
     blocks : tuple of str
-        Which blocks it can have, of ``"evidence"``, ``"welch"``, ``"independent"``, ``"full"`` and
-        ``"given"``; the first is what ``blocks="auto"`` stands for.
+        The supported blocks, among ``"evidence"``, ``"welch"``, ``"independent"``, ``"full"`` and
+        ``"given"``; the first is the meaning of ``blocks="auto"``.
     blocks_hint : str
-        What to do instead of asking for others.
+        Advice for users who ask for other blocks.
     shared_blocks : bool
         Whether all components must have the same blocks.
     relearns : bool
-        Whether EM goes on learning blocks by default, or keeps those it begins with.
+        Whether EM continues to learn blocks by default, or keeps the initial ones.
     pooling : float or None
-        Pseudo-rows of the pooled prior, where the user does not say; None for Laplace smoothing.
+        Default number of pseudo-rows of the pooled prior; None for Laplace smoothing.
     shrinkage : float or None
-        Pseudo-rows that pull an edge towards independence, where the user does not say; None for
-        families without edges.
+        Default number of pseudo-rows that shrink an edge towards independence; None for families
+        without edges.
     needs_smoothing : bool
-        Whether ``alpha=0`` is refused.
+        Whether ``alpha=0`` is rejected.
     most_variables : int or None
-        The largest number of variables it can be fitted to.
+        The maximum number of variables.
     statistics : bool
-        Whether its blocks come with statistics: it then stands for the family of the same name
-        where users give such blocks.
+        Whether its blocks come with statistics: it then replaces the family of the same name if
+        users give such blocks.
     before : callable, optional
-        Returns, given a problem, the name and the problem of the family which is fitted first, and
-        from which this one starts; None where it starts by itself.
+        Returns, for a problem, the name and the problem of the family that is fitted first and from
+        which this one starts; None if it starts by itself.
     direct : type, optional
-        Fits classes of complete and labelled rows from sums alone: `fit` and `add` in memory,
-        `sums` and `fit_chunks` where rows come in chunks.
+        Fits classes of complete, labelled rows from sums alone: `fit` and `add` in memory, `sums`
+        and `fit_chunks` for rows in chunks.
     stream : type, optional
         Fits mixtures to batches that come one after the other: `keep` and `add`.
     cannot : mapping from ability to reason
-        What it refuses, of `families.abilities.ABILITIES`.
+        What it does not support, among `families.abilities.ABILITIES`, with the reason.
     search : SearchSpace or None
-        For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
+        For `ExchangeableDensity`; None if the family is only searched when requested.
     candidates : tuple of mappings
-        Parameters of a classifier, one set after another, of which ``training="chosen"`` takes
-        those that predict held-out rows best; ``components`` is the number of them per class.
+        Candidate parameters of a classifier, among which ``training="chosen"`` takes those that
+        predict held-out rows best; ``components`` is the number of components per class.
     refits : str, optional
-        For a family that is trained: the one by EM whose parameters are of the same type.
+        For a family that is trained: the EM family whose parameters have the same type.
     goes_on : type, optional
-        For a family that is trained: the `Family` by which EM goes on from what training has left,
-        where a fit goes on with other rows, labels are missing, or rows come in batches.
+        For a family that is trained: the `Family` by which EM continues from the result of
+        training, if a fit continues with other rows, labels are missing, or rows come in batches.
     compact : callable, optional
-        Returns, given a mixture, a number of parameters, a rank and a generator, a mixture near to
-        it with at most so many. Components that are alike are merged, and what is left of their
-        parameters is made of factors of the rank, unless that is None. It returns None where that
-        cannot be done.
+        Returns, for a mixture, a number of parameters, a rank and a generator, a similar mixture
+        with at most as many parameters. Similar components are merged, and the remaining parameters
+        are factorised at the rank, unless that is None. It returns None if that is not possible.
     compact_model : type, optional
         The model of such factors.
     needs : str, optional
-        A module without which it cannot be fitted, and which not everybody has installed.
+        An optional module that the family needs.
     normalise : callable, optional
-        Returns, given log-linear scores of classes, the mixture with log P(x, y) = score − log of
-        their total, and that logarithm; None where the family cannot represent such scores.
+        Returns, for log-linear scores of classes, the mixture with log P(x, y) = score − log of
+        their total, and that logarithm; None if the family cannot represent such scores.
     features : callable, optional
-        Returns, given `Examples` of columns of any kind and a `Problem`, their `Features`: hybrid
+        Returns, for `Examples` of columns of any kind and a `Problem`, their `Features`: hybrid
         training fits scores that are linear in these.
     kinds : tuple of str
-        Kinds of columns that it is for.
+        Kinds of columns that it supports.
     other_kinds : str, optional
-        The family that stands in for it where columns are of other kinds.
+        The family that replaces it if columns are of other kinds.
     row_priors : bool
-        Whether passes take a line of log-probabilities of the classes for every row, as covariates
-        of the classes need.
+        Whether passes accept a line of log-probabilities of the classes for every row, as
+        covariates of the classes need.
     memory : callable
-        Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
-        of variables and of components; 0 rows where only sums over them are kept. A fit for which
-        there is too little is not begun, and runs for which there is too little wait.
+        Returns the least memory of a fit in bytes, from the numbers of distinct rows in memory, of
+        variables and of components; 0 rows if only sums over them are kept. A fit for which there
+        is too little memory is not started, and runs for which there is too little wait.
     components : int
-        Number of components, where the user does not say.
+        Default number of components.
     class_components : int, optional
         Number of components of each class, for a family whose components share parameters, so that
-        a class must be a mixture by itself; None where a class is one component.
+        a class must be a mixture by itself; None if a class is one component.
     most_per_row : float
-        The largest number of components for each row.
+        The maximum number of components per row.
     held_out : float or None
-        Share of the rows to hold out, where the user holds out none.
+        Share of the rows to hold out if the user holds out none.
     conditional : callable, optional
-        Returns what the likelihood of answers given their total needs, for items of the kinds that
-        it is for: see `families.items`.
+        Returns the function that computes sums for the likelihood of answers given their total, for
+        items of the supported kinds: see `families.items`.
     settings : object, optional
-        What users may write in place of the name, with settings of the family's own, here at their
-        defaults. It has the family's name as `family`.
+        The object that users may write instead of the name, with the family's own settings, here at
+        their defaults. Its `family` is the family's name.
     """
 
     name: str
@@ -252,12 +252,12 @@ class FamilySpec:
         return found
 
     def why_not(self, ability: str) -> str | None:
-        """Return why the family cannot do something, None where it can."""
+        """Return why the family cannot do something, None if it can."""
         needed = filter(None, map(self.why_not, ABILITIES[ability].needs))
         return next(needed, self.cannot.get(ability))
 
     def check(self, ability: str, asked: str) -> None:
-        """Refuse what the family cannot do, saying why; `asked` names what the user wants."""
+        """Raise an error if the family cannot do something; `asked` names the request."""
         reason = self.why_not(ability)
         if reason is not None:
             raise ValueError(f"{asked} does not go with family={self.name!r}: {reason}")
@@ -276,11 +276,11 @@ class FamilySpec:
 
     @property
     def installed(self) -> bool:
-        """Whether the module that it needs, if any, is there."""
+        """Whether the module that it needs, if any, is installed."""
         return self.needs is None or find_spec(self.needs) is not None
 
     def check_size(self, n_variables: int) -> None:
-        """Refuse more variables than the family can be fitted to."""
+        """Raise an error if there are too many variables for the family."""
         if self.most_variables is not None and n_variables > self.most_variables:
             raise ValueError(
                 f"family={self.name!r} compares all pairs of variables; the limit is "
@@ -289,7 +289,7 @@ class FamilySpec:
             )
 
     def check_memory(self, n_rows: int, n_variables: int, n_components: int) -> None:
-        """Refuse a fit that needs more memory than there is; 0 rows if they are not kept."""
+        """Raise an error if a fit needs more memory than there is; 0 rows if they are not kept."""
         rows = f"{n_rows:,} distinct rows of {n_variables:,}" if n_rows else f"{n_variables:,}"
         check_memory(
             self.memory(n_rows, n_variables, n_components),

@@ -1,4 +1,4 @@
-"""What passes over rows sum, and the rows as EM sees them."""
+"""Sums of passes over rows, and the rows as EM sees them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from exchangeable.families.mixture import Mixture
 
 ROUNDING, SINGLE_ROUNDING = 1e-11, 1e-6
-"""Falls by less than this share of the log-likelihood are rounding: in double precision, and where
-passes are made in single precision."""
+"""Decreases of the log-likelihood by less than this share are rounding: in double precision, and
+for passes in single precision."""
 NO_MOMENTS = np.empty((0, 0, 0))
 NO_POSTERIOR = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What a pass over rows has summed; families add what their own parameters need.
+    """The sums of a pass over rows; families add what their own parameters need.
 
     Attributes
     ----------
     log_likelihood : float
-        Of all rows, each by its weight.
+        Weighted log-likelihood of all rows.
     posterior : array of shape (n_rows, n_classes), or empty
-        P(y | x) of every row, where it is kept.
+        P(y | x) of every row, if it is kept.
     totals : array of shape (n_classes,)
         Posterior weight of each class.
     moments : array of shape (2, n_variables, n_classes), or empty
-        Sums of the posteriors, and of their squares, over the rows with a variable on; what
-        learning blocks needs.
+        Sums of the posteriors, and of their squares, over the rows with a variable on; needed for
+        learning blocks.
     recipe : PosteriorRecipe, optional
-        How to find the posteriors again, where they are not kept.
+        How to compute the posteriors again, if they are not kept.
     """
 
     log_likelihood: float
@@ -47,7 +47,7 @@ class Sums:
 
     @property
     def shares(self) -> Any:
-        """The posteriors, or how to find them again."""
+        """The posteriors, or how to compute them again."""
         return self.posterior if self.posterior.size else self.recipe
 
 
@@ -59,7 +59,7 @@ class Batch(NamedTuple):
     rows : array
         Their numbers among the distinct rows.
     weights : array
-        How much each counts, such that all together weigh about as much as all rows there are.
+        Their weights, scaled such that their sum is about that of all rows.
     rate : float
         How far sums move towards those of the batch.
     """
@@ -78,11 +78,11 @@ class EMData(Protocol):
 
     @property
     def total(self) -> float:
-        """The weight of all rows together."""
+        """The total weight of the rows."""
 
     @property
     def rounding(self) -> float:
-        """The share of the log-likelihood by which passes may be wrong."""
+        """The relative error of the log-likelihood of a pass."""
 
     @property
     def n_variables(self) -> int:
@@ -90,28 +90,28 @@ class EMData(Protocol):
 
     @property
     def kept(self) -> dict[Any, Any]:
-        """What was computed of the rows alone, to be kept as long as they are."""
+        """A cache for what depends on the rows alone, which lives as long as they do."""
 
     def summed(self, function: Callable[..., Any], shares: Any = None) -> Any:
         """Return the sum over the rows of a function of `Examples`, and of posteriors if given.
 
-        `shares` are those of some `Sums`. What the function returns must add up over rows.
+        `shares` are those of some `Sums`. The results of the function must add up over rows.
         """
 
     def expect(self, mixture: "Mixture", moments: bool = False) -> Sums:
-        """Return what a pass under some parameters sums."""
+        """Return the sums of a pass under some parameters."""
 
     def log_likelihood_held_out(self, rows: Examples, mixture: "Mixture") -> float:
-        """Return the log-likelihood of other rows, which are held out, each by its weight."""
+        """Return the weighted log-likelihood of other rows, which are held out."""
 
     def best(
         self, candidates: Sequence["Mixture"], moments: bool = False
     ) -> tuple[Sums, "Mixture"]:
-        """Return the candidate with the highest log-likelihood, and what a pass under it sums."""
+        """Return the candidate with the highest log-likelihood, and the sums of a pass under it."""
 
 
 class RowsInMemory(EMData, Protocol):
-    """Rows in memory, with what models keep about them from pass to pass."""
+    """Rows in memory, with what models cache about them between passes."""
 
     @property
     def examples(self) -> Examples:
@@ -119,11 +119,11 @@ class RowsInMemory(EMData, Protocol):
 
     @property
     def device(self) -> Any:
-        """Where passes are made, as far as models can; None for the processor."""
+        """Where passes run, if models support it; None for the CPU."""
 
     @property
     def memo(self) -> dict[str, Any]:
-        """What models keep from pass to pass."""
+        """The cache of models between passes."""
 
     @property
     def together(self) -> Together | None:

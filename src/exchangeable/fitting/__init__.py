@@ -1,1 +1,1 @@
-"""Fits: one EM, its starts and restarts, classes from labels, search and selection."""
+"""Algorithms that fit models: EM with its starts and restarts, classes, search and selection."""

@@ -1,4 +1,4 @@
-"""Batches of rows, cut into the parts between two steps."""
+"""Splitting batches of rows into the parts between two steps."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,7 @@ PART_ROWS = 256
 
 
 def parts_of(observed: Observed, weight: FloatArray, seed: Any) -> Iterator[Examples]:
-    """Yield parts of a batch, its rows in random order, so that no part is one of a kind."""
+    """Yield parts of a batch with its rows in random order, so that the parts are similar."""
     counting = np.flatnonzero(weight > 0)
     number = seed if isinstance(seed, int | np.integer) else 0
     order = np.random.default_rng(int(number)).permutation(counting)

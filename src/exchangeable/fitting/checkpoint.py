@@ -1,8 +1,8 @@
-"""Stopping and going on: the states of all runs in one file, replaced in one step.
+"""Checkpoints: the states of all runs in one file, replaced atomically.
 
-A checkpoint is a file of the same make as a model file, read with the same checks, for every
-family: states of EM, which are mixtures, and states of training, which are arrays that the family
-compares with those it would have itself.
+A checkpoint has the format of a model file and is read with the same checks, for every family. It
+holds states of EM, which are mixtures, and states of training, which are arrays that the family
+compares with those it expects.
 """
 
 import threading
@@ -27,26 +27,26 @@ HISTORIES = ("history", "valid_history")
 NUMBERS = (*HISTORIES, "totals")
 COUNTS = ("best_iter", "phase", "stale", "stage")
 SECONDS_APART = 1.0
-"""A checkpoint is not written again sooner after it was: a write waits for the disk."""
+"""Minimum number of seconds between two writes, because a write waits for the disk."""
 Arrays = dict[str, npt.NDArray[Any]]
 RunState = EMState | TrainingState
 
 
 class Checkpoint:
-    """The states of all runs, kept in a file while they go on.
+    """The states of all runs, saved to a file while they continue.
 
     The file is written when the first run reports, then about once a second, and when the block
-    ends, by whatever it ends. A process that is killed loses the iterations of a second. What runs
-    report after the block is ignored.
+    ends for whatever reason. A process that is killed loses the iterations of one second. Reports
+    after the block are ignored.
 
     Parameters
     ----------
     path : Path or None
-        The file, which is read if it exists; None to keep nothing.
+        The file, which is read if it exists; None to save nothing.
     n_runs : int
         Number of runs.
     purpose : dict
-        What the fit is made for; a file made for something else is refused.
+        A description of the fit; a file written for a different fit is rejected.
     """
 
     def __init__(self, path: Path | None, n_runs: int, purpose: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ class Checkpoint:
                 self._save()
 
     def update(self, number: int, state: RunState) -> None:
-        """Take note of the state of a run."""
+        """Record the state of a run."""
         if self._path is None:
             return
         with self._lock:
@@ -83,7 +83,7 @@ class Checkpoint:
 
 
 def save_states(path: Path, states: list[RunState | None], purpose: dict[str, Any]) -> None:
-    """Write the states of the runs (None for those not begun), replacing the file in one step."""
+    """Write the states of the runs (None for those not started), replacing the file atomically."""
     arrays: Arrays = {}
     runs = [None if s is None else _encode(s, f"{i}.", arrays) for i, s in enumerate(states)]
     header = {"format": FORMAT, "version": VERSION, "purpose": purpose, "runs": runs}
@@ -91,7 +91,7 @@ def save_states(path: Path, states: list[RunState | None], purpose: dict[str, An
 
 
 def load_states(path: Path, n_runs: int, purpose: dict[str, Any]) -> list[RunState | None]:
-    """Return the states in a checkpoint, refusing one that was made for something else."""
+    """Return the states in a checkpoint, rejecting one that belongs to a different fit."""
     try:
         header, arrays = archive.read(path)
         if header.get("format") != FORMAT or header.get("version") != VERSION:
@@ -113,7 +113,7 @@ def load_states(path: Path, n_runs: int, purpose: dict[str, Any]) -> list[RunSta
 
 
 def _encode(state: RunState, prefix: str, arrays: Arrays) -> dict[str, Any]:
-    """Return a state as JSON, its arrays added to the others."""
+    """Return a state as JSON, and add its arrays to the others."""
     if isinstance(state, TrainingState):
         return _encode_training(state, prefix, arrays)
     for name in NUMBERS:
@@ -140,7 +140,7 @@ def _encode_training(state: TrainingState, prefix: str, arrays: Arrays) -> dict[
 
 
 def encode_mixture(mixture: Mixture, prefix: str, arrays: Arrays) -> dict[str, Any]:
-    """Return a mixture as JSON, its arrays added to the others."""
+    """Return a mixture as JSON, and add its arrays to the others."""
     arrays[f"{prefix}log_prior"] = mixture.log_prior
     parameters = mixture.model.encode()
     for name, array in parameters.items():
@@ -194,7 +194,7 @@ def _decode_training(names: Any, prefix: str, arrays: Any) -> TrainingState:
 
 
 def decode_mixture(value: Any, prefix: str, arrays: Any) -> Mixture:
-    """Return the mixture that JSON and arrays stand for, everything checked."""
+    """Return the mixture encoded by JSON and arrays, after checking everything."""
     names = value.get("arrays") if isinstance(value, dict) else None
     kind = model_kinds().get(str(value.get("kind"))) if isinstance(value, dict) else None
     if kind is None or not isinstance(names, list):

@@ -1,23 +1,25 @@
-"""EM: one loop for every family, wherever the rows lie and whether labels are known or not.
+"""The EM loop: one loop for every family, for rows in memory or not, with or without labels.
 
-An iteration finds posteriors and sums (E), lets the family turn sums into parameters and, where
-blocks are learned, tries those that are proposed (M), and takes what makes the rows likeliest. What
-must not fall is the penalised log-likelihood, the log-likelihood plus the log-density of the prior
-(for a pooled prior, what its pseudo-rows score): if new blocks or trees would lower it, a step with
-the old ones is tried; if that lowers it too, by more than rounding, the step is not taken and the
-run ends, which has then not converged. Two estimates have no prior that could be written down:
-counts of urns, smoothed by the kernel that predicts left-out rows best, and edges of trees, shrunk
-towards independence or towards urns; because of them a step can lower the objective. Blocks that
-differ have different priors, whose densities cannot be compared: candidates with other blocks are
-judged by the log-likelihood alone. With held-out rows their log-likelihood decides instead: the run
-ends after three iterations without progress, and keeps the best parameters.
+An iteration computes posteriors and sums (E-step). The family then turns sums into parameters and,
+if blocks are learned, evaluates the proposed ones (M-step), and the candidate with the highest
+likelihood is accepted. The objective, which must not decrease, is the penalised log-likelihood: the
+log-likelihood plus the log-density of the prior (for a pooled prior, the score of its pseudo-rows).
+If new blocks or trees would lower it, a step with the old ones is tried; if that also lowers it by
+more than rounding, the step is rejected and the run ends without having converged.
+
+Two estimates have no explicit prior: counts of urns, smoothed by the kernel that predicts left-out
+rows best, and edges of trees, shrunk towards independence or towards urns; because of them a step
+can lower the objective. Models with different blocks have different priors, whose densities cannot
+be compared, so candidates with other blocks are judged by the log-likelihood alone. With held-out
+rows, their log-likelihood decides instead: the run ends after three iterations without progress,
+and keeps the best parameters.
 
 The state is complete after every iteration (`EMState`), so that checkpoints and Ctrl-C work for
-every family. Rows with holes are fitted by exact expectations, and the sweep that proposes blocks
-reads these, too; only starts, other learners of blocks and the choice of a tree use rows completed
-by a draw, always from the same random numbers. Of complete rows every posterior is kept whose
-square is a normal number (down to e^−345): Welch's test in the sweep has no scale, so that very
-small posteriors can separate variables, as in Algorithm 1 of the paper.
+every family. Rows with missing entries are fitted by exact expectations, which the sweep that
+proposes blocks uses too; only starts, other block learners and the choice of a tree use rows
+completed by a draw, always with the same random numbers. For complete rows, posteriors are kept
+down to e^−345, below which their squares are not normal numbers: Welch's test in the sweep is
+scale-free, so that very small posteriors can separate variables, as in Algorithm 1 of the paper.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,17 +42,17 @@ from exchangeable.structure.proposals import Proposer
 
 @dataclass(frozen=True)
 class StopRule:
-    """When a run ends.
+    """When a run stops.
 
     Attributes
     ----------
     tol : float
-        The least gain in average log-likelihood that counts as progress: of held-out rows where
-        there are some, else penalised and of the rows that are fitted.
+        Minimum improvement in average log-likelihood that counts as progress: of held-out rows if
+        there are some, otherwise penalised and of the training rows.
     max_iter : int
-        Largest number of iterations.
+        Maximum number of iterations.
     patience : int
-        End after this many iterations without progress on held-out rows.
+        Stop after this many iterations without progress on held-out rows.
     """
 
     tol: float = 1e-3
@@ -60,38 +62,38 @@ class StopRule:
 
 @dataclass(frozen=True)
 class EMState:
-    """Where a run of EM stands, complete and consistent after every iteration.
+    """The state of a run of EM, complete and consistent after every iteration.
 
     Attributes
     ----------
     mixture : Mixture
         The latest parameters.
     best : Mixture
-        The best so far: by held-out rows where there are some, else the latest.
+        The best parameters so far: by held-out rows if there are some, otherwise the latest.
     totals : array of shape (n_classes,)
-        Weight of each class, from which the latest parameters were made.
+        Weight of each class, from which the latest parameters were computed.
     history : list of float
-        Average log-likelihood of the rows after every iteration, that of the start first.
+        Average log-likelihood of the rows after every iteration, beginning with the start.
     valid_history : list of float
-        The same of held-out rows, where there are some.
+        The same for held-out rows, if there are some.
     best_iter : int
         The iteration that led to `best`.
     phase : int
-        Number of the learner that proposes blocks.
+        Number of the learner that currently proposes blocks.
     stale : int
-        Iterations since held-out rows made progress.
+        Iterations since the last progress on held-out rows.
     mark : float
-        What they must better by `tol` to make some.
+        The held-out log-likelihood that must be exceeded by `tol` to count as progress.
     stage : int
-        Number of the family, where one starts from another's fit.
+        Number of the current family, if one starts from another's fit.
     before : Mixture, optional
-        The fit that it started from.
+        The fit of the other family that it started from.
     converged : bool
-        Whether the run ended because nothing more is to be gained.
+        Whether the run converged.
     fell : float
-        By how much the step that ended the run would have lowered the average objective.
+        By how much the rejected last step would have lowered the average objective.
     each : array of shape (n_rows,), optional
-        Log P of each row under `best`, where training has left it.
+        Log P of each row under `best`, if training has computed it.
     """
 
     mixture: Mixture
@@ -116,12 +118,12 @@ class EMState:
 
     @property
     def ended(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Whether the run has ended."""
         return self.converged or self.fell > 0
 
     @property
     def told(self) -> str:
-        """How it goes, in a few words."""
+        """The progress, in a few words."""
         partitions = self.mixture.model.partitions
         blocks = sum(p.n_blocks for p in partitions) / len(partitions)
         worth = (self.valid_history or self.history)[-1]
@@ -129,7 +131,7 @@ class EMState:
 
     @property
     def worth(self) -> float:
-        """Log-likelihood by which runs are compared: of held-out rows where there are some."""
+        """Log-likelihood by which runs are compared: of held-out rows if there are some."""
         return (self.valid_history or self.history)[self.best_iter]
 
 
@@ -144,10 +146,10 @@ def run_em(
     report: Callable[[EMState], None] = lambda state: None,
     stop: Event | None = None,
 ) -> EMState:
-    """Iterate from `state` until it has ended, `max_iter`, or `stop` is set.
+    """Iterate from `state` until convergence, `max_iter`, or until `stop` is set.
 
-    When EM has converged with the proposals of one learner it goes on with those of the next;
-    without learners the blocks stay. An iteration that Ctrl-C interrupts is given up.
+    After converging with the proposals of one learner, EM continues with those of the next; without
+    learners, blocks stay fixed. An iteration interrupted by Ctrl-C is abandoned.
     """
     if state.ended:
         return _whole(state)
@@ -196,9 +198,9 @@ def _step(
     learners: Sequence[Proposer],
     steadily: bool,
 ) -> tuple[Sums, Mixture, float]:
-    """Return the next parameters, sums under them, and the gain in the average objective.
+    """Return the next parameters, their sums, and the improvement of the average objective.
 
-    `steadily`, new blocks or trees that lower it are not taken.
+    If `steadily`, new blocks or trees that lower it are rejected.
     """
     before, moments = state.mixture.model, bool(learners)
     log_prior = family.log_shares(sums.totals)
@@ -213,7 +215,7 @@ def _step(
     after, mixture = data.best(candidates, moments)
     gained = gain(after, mixture)
     if steadily and gained < 0:
-        # Step 0 is one with the old blocks and trees, which may be better than the new.
+        # Step 0 keeps the old blocks and trees, which may be better than the new ones.
         steady = [Mixture(model, log_prior) for model in family.following(data, before, sums, 0)]
         alternative = data.best(steady[:1], moments)
         if (gain_of_steady := gain(*alternative)) > gained:
@@ -230,7 +232,7 @@ def judged(
     rule: StopRule,
     totals: FloatArray | None = None,
 ) -> EMState:
-    """Return the state with new parameters, kept as the best if they are."""
+    """Return the state with new parameters, which become the best if they are."""
     history = [*state.history, sums.log_likelihood / data.total]
     n_iter = len(history) - 1
     totals = state.totals if totals is None else totals

@@ -1,4 +1,4 @@
-"""Folds of rows, for what is judged by rows that it has not seen."""
+"""Folds of rows for cross-validation."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ from exchangeable.arrays import IntArray
 
 
 def make_folds(labels: IntArray, n_folds: int) -> IntArray:
-    """Return the fold of each row: in each class every fold has as many, to one, in random order.
+    """Return the fold of each row, at random, with equal numbers (±1) per class in every fold.
 
-    Classes of a single row each are in different folds, so that no fold has them all.
+    Classes with a single row are spread over different folds.
 
     >>> make_folds(np.array([0, 0, 0, 0, 1, 1]), 2).tolist()
     [1, 0, 0, 1, 0, 1]

@@ -1,4 +1,4 @@
-"""Whether a fit can go on from parameters that were found before, or read from a file."""
+"""Checks of parameters found earlier, or read from a file, from which a fit continues."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ from exchangeable.partitions import Partition
 from exchangeable.structure.learner import BlockLearner
 
 Stage = tuple[FamilySpec, Problem]
-"""A family to be fitted, and what it is asked to do."""
+"""A family to be fitted, and its problem."""
 
 
 def misfit(model: Model, problem: Problem, n_variables: int) -> str | None:
-    """Return in what a model is not of the shape asked for, None where it is."""
+    """Return how a model's shape differs from that requested, or None."""
     if model.n_variables != n_variables:
         return f"to {model.n_variables} columns, but X has {n_variables}"
     if model.n_classes != problem.n_components:
@@ -34,15 +34,15 @@ def misfit(model: Model, problem: Problem, n_variables: int) -> str | None:
 def check_state(
     state: EMState | TrainingState, stages: Sequence[Stage], n_variables: int
 ) -> EMState:
-    """Return a state that was read from a file, having refused one that is not of this fit.
+    """Return a state read from a file, after checking that it belongs to this fit.
 
-    Compiled loops trust that parameters and rows go together. What a checkpoint was made for is
-    compared before; a file may lie about it.
+    Compiled loops rely on consistent parameters and rows. The description of a checkpoint was
+    compared before, but a file may be wrong about it.
 
     Parameters
     ----------
     state : EMState or TrainingState
-        What was read.
+        The state that was read.
     stages : sequence of (FamilySpec, Problem)
         The families to be fitted, in their order.
     n_variables : int
@@ -71,5 +71,5 @@ def _check(mixture: Mixture, stage: Stage, n_variables: int) -> None:
 
 
 def refusal(told: str) -> ValueError:
-    """Return the error about a checkpoint that holds another fit."""
+    """Return the error about a checkpoint of a different fit."""
     return ValueError(f"the checkpoint holds a fit {told}; remove it")

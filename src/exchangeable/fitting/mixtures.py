@@ -23,7 +23,7 @@ NO_MASS = 1e-10
 
 @dataclass(frozen=True)
 class FittedMixture:
-    """The model that was kept, and how it was found.
+    """The fitted mixture, and how it was found.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class FittedMixture:
     weights : array of shape (n_components,)
         Their probabilities.
     states : list of EMState
-        Where the runs have ended.
+        The final states of the runs.
     best : int
         Number of the best run.
     log_likelihood : float

@@ -1,4 +1,4 @@
-"""Lines on the terminal that say how far a fit or a search is; nothing where nobody watches."""
+"""Progress lines for fits and searches on a terminal; nothing is shown elsewhere."""
 
 import sys
 import threading
@@ -22,15 +22,15 @@ class Reported(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Whether the run has ended."""
 
     @property
     def told(self) -> str:
-        """How it goes, in a few words."""
+        """The progress, in a few words."""
 
 
 class OnTheWay(NamedTuple):
-    """How far a run is that nothing can go on from yet: it is shown, and not kept."""
+    """The progress of a run from which nothing can continue yet: it is shown, but not saved."""
 
     n_iter: int
     ended: bool
@@ -38,7 +38,7 @@ class OnTheWay(NamedTuple):
 
 
 class _Lines:
-    """Progress on an interactive terminal, which ends with the work: nothing is shown later."""
+    """Progress display on an interactive terminal, which ends with the work."""
 
     _bar: "Progress | None" = None
 
@@ -66,9 +66,9 @@ def _watched() -> bool:
 
 
 def _bar(first: str, *others: str | None) -> "Progress":
-    """Return progress with texts, a bar where one is None, and the time; rich is imported here.
+    """Return a progress display with texts, a bar in place of None, and the time; imports rich.
 
-    Where there is a bar, the time that is left at most is shown too.
+    If there is a bar, the remaining time is shown too.
     """
     from rich.console import Console
     from rich.progress import (
@@ -95,7 +95,7 @@ def _bar(first: str, *others: str | None) -> "Progress":
 
 
 class FitProgress(_Lines):
-    """A bar for each run, once a fit has taken a while."""
+    """A bar for each run, shown once a fit has taken a while."""
 
     def __init__(self, n_runs: int, max_iter: int) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class FitProgress(_Lines):
         self._n_runs, self._max_iter = n_runs, max_iter
 
     def update(self, run: int, state: Reported) -> None:
-        """Show where a run stands."""
+        """Show the state of a run."""
         if not self._watched or time.monotonic() - self._began < PATIENCE:
             return
         with self._lock:
@@ -133,13 +133,13 @@ class SearchProgress(_Lines):
         return self
 
     def show(self, text: str) -> None:
-        """Show a text in place of the one before."""
+        """Replace the text shown."""
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], description=text)
 
 
 class DrawProgress(_Lines):
-    """A bar that says how many of several equal pieces of work are done, and the time left."""
+    """A bar for several equal pieces of work, with the remaining time."""
 
     def __init__(self, text: str, n_draws: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Several runs side by side, of EM or training, with progress, interruption and checkpoints."""
+"""Several runs in parallel, of EM or training, with progress, interruption and checkpoints."""
 
 import threading
 from collections.abc import Callable
@@ -26,13 +26,13 @@ def run_all(
     purpose: dict[str, Any] | None = None,
     at_once: int = 1 << 30,
 ) -> list[EMState]:
-    """Run EM from every start and return the states they end in.
+    """Run EM from every start and return the final states.
 
-    ``run_one(number, state, report, stop, threads)`` runs one of them, from `state` if it was begun
-    before. Runs go side by side on as many threads as `n_jobs` allows, at most `at_once`; what is
-    left of those is for the kernels. An interrupt from the keyboard ends all runs, whose present
-    iteration is given up, with a warning, unless none of them has got anywhere. Runs that do not
-    end soon are left behind, except for the only ones that will lead to something.
+    ``run_one(number, state, report, stop, threads)`` runs one of them, from `state` if it was
+    started before. Runs are executed in parallel on as many threads as `n_jobs` allows, at most
+    `at_once`; the remaining threads are used by the kernels. An interrupt from the keyboard ends
+    all runs with a warning and abandons their current iteration; it is raised if no run has a
+    result yet. Runs that do not stop soon are abandoned, unless no other run has a result.
     """
     available = n_threads(n_jobs)
     together = min(available, n_runs, at_once)
@@ -76,7 +76,7 @@ def run_all(
         try:
             apart.wait_for(workers, stop, enough)
         except KeyboardInterrupt:
-            if stop.is_set():  # it was pressed once more
+            if stop.is_set():  # Ctrl-C was pressed again
                 raise
             stop.set()
             apart.wait_for(workers, stop, enough)

@@ -1,4 +1,4 @@
-"""Runs of EM from different starts, through the families that come before and the one wanted."""
+"""Runs of EM from different starts, through the families that a family starts from."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -25,22 +25,23 @@ from exchangeable.structure.proposals import first_blocks, learners_of
 
 Data = InMemory | Streamed
 MOST_TOGETHER = 16
-"""Runs that make their passes on a device together."""
+"""Maximum number of runs that make their passes on a device together."""
 BYTES_TOGETHER = 32.0
-"""For each row and component of a run, about."""
+"""Bytes for each row and component of a run, approximately."""
 
 
 def families_of(spec: FamilySpec, problem: Problem) -> list[Family]:
-    """Return the families to be fitted, each starting from the one before, the last as asked.
+    """Return the chain of families to be fitted, each starting from the one before.
 
-    If there is too little memory for the last, whose parameters are the largest, it is refused.
+    If there is too little memory for the last one, whose parameters are the largest, an error is
+    raised.
     """
     _check_memory(spec, problem)
     return [_em_family(*stage) for stage in stages_of(spec, problem)]
 
 
 def stages_of(spec: FamilySpec, problem: Problem) -> list[Stage]:
-    """Return the families to be fitted and what each is asked to do, in their order."""
+    """Return the chain of families to be fitted, with the problem of each."""
     stages = [(spec, problem)]
     while (earlier := spec.earlier(problem)) is not None:
         name, problem = earlier
@@ -67,26 +68,26 @@ def _check_memory(spec: FamilySpec, problem: Problem) -> None:
 
 @dataclass(frozen=True)
 class Runs:
-    """What the runs of a fit have in common.
+    """The common settings of the runs of a fit.
 
     Attributes
     ----------
     spec : FamilySpec
         The family.
     problem : Problem
-        What is to be fitted.
+        The problem.
     data : InMemory or Streamed
         The rows.
     rule : StopRule
-        When a run ends.
+        When a run stops.
     init : {"rows", "random", "both"}
         How runs start.
     generators : sequence of Generator
         The source of each run's draws.
     warm : Mixture, optional
-        Parameters to start from instead.
+        Parameters to start from instead of a start.
     scored : bool
-        Whether the rows are scored by what training has found.
+        Whether to score the rows under the result of training.
     """
 
     spec: FamilySpec
@@ -100,7 +101,7 @@ class Runs:
 
     @property
     def at_once(self) -> int:
-        """How many runs there is memory for at a time."""
+        """Number of runs at a time for which there is memory."""
         if self.problem.examples is None:
             return 1
         rows = self.problem.examples.rows
@@ -112,7 +113,7 @@ class Runs:
         return self.data.together if isinstance(self.data, InMemory) else None
 
     def meeting(self, threads: int) -> "Runs":
-        """Return the runs, several of them together where passes are made on a device."""
+        """Return the final states of the runs, with passes on a device made together."""
         data = self.data
         if (
             isinstance(data, Streamed)
@@ -136,9 +137,9 @@ class Runs:
         threads: int | None = None,
         before: Mixture | None = None,
     ) -> EMState:
-        """Run EM from one start, from `state` if it was begun already, or train the family.
+        """Run EM from one start, or continue from `state`, or train the family.
 
-        `before` is the fit of the family that comes before, where it is known.
+        `before` is the fit of the previous family in the chain, if known.
         """
         with self.together or nullcontext():
             return self._run(number, state, report, stop, threads, before)
@@ -156,7 +157,7 @@ class Runs:
         if issubclass(self.spec.family, Trainer):
             if self.warm is not None and not isinstance(state, TrainingState):
                 return self.by_em()._run(number, state, report, stop, threads, before)
-            with giving_up(False):  # what is trained must become a mixture
+            with giving_up(False):  # the result of training must become a mixture
                 return self._train(self.spec.family, number, data, state, report, stop)
         families = families_of(self.spec, self.problem)
         if state is not None:
@@ -185,7 +186,7 @@ class Runs:
                     data, family, state, self.rule, self.generators[number], report, stop
                 )
             if not begun and stage > first and stop is not None and stop.is_set():
-                report = _untold  # a fit that goes on does so in the family that was stopped
+                report = _untold  # a fit that continues does so in the family that was stopped
             state = run_em(
                 data,
                 family,
@@ -208,7 +209,7 @@ class Runs:
         report: Callable[[Any], None],
         stop: Event | None,
     ) -> EMState:
-        """Train a family, from `state` if that was begun already."""
+        """Train a family, continuing from `state` if it was started already."""
         if isinstance(state, EMState):
             raise refusal(f"by EM, but family={self.spec.name!r} is trained")
         _check_memory(self.spec, self.problem)
@@ -217,9 +218,9 @@ class Runs:
         return run_training(trainer, data, rng, self.rule, report, stop, self.scored, state)
 
     def by_em(self) -> "Runs":
-        """Return the runs of EM that go on from what training has left.
+        """Return the runs of EM that continue from the result of training.
 
-        Components of negligible share are gone.
+        Components with a negligible share are dropped.
         """
         assert self.warm is not None
         problem = replace(self.problem, n_components=self.warm.log_prior.size)
@@ -233,7 +234,7 @@ class Runs:
         stage: int,
         before: Mixture | None,
     ) -> EMState:
-        """Return the first parameters of a family."""
+        """Return the initial parameters of a family."""
         family, rng = families[stage], self.generators[number]
         if before is None:
             init = families[-1].start_of(self.init, number)
@@ -245,7 +246,7 @@ class Runs:
 
 
 def _untold(state: EMState) -> None:
-    """Take no notice of a state."""
+    """Ignore the state of a run."""
 
 
 def begin(
@@ -256,7 +257,7 @@ def begin(
     before: Mixture | None = None,
     rng: np.random.Generator | None = None,
 ) -> EMState:
-    """Return the parameters of a family that fit given posteriors."""
+    """Return the parameters of a family for given posteriors."""
     problem = family.problem
     blocks = family.own_blocks(data, sums) or first_blocks(
         family.block_data(data),
@@ -268,6 +269,6 @@ def begin(
     )
     mixture = family.first(data, sums, blocks, before, rng)
     totals = sums.totals
-    if totals.size != mixture.log_prior.size:  # posteriors of other components than the family's
+    if totals.size != mixture.log_prior.size:  # posteriors of components other than the family's
         totals = np.exp(mixture.log_prior) * data.total
     return EMState(mixture, mixture, totals, stage=stage, before=before)

@@ -1,11 +1,12 @@
-"""EM by steps over batches of rows, whose rate falls: it gets far in a few passes.
+"""EM by steps over batches of rows with a decreasing rate, which gets far in a few passes.
 
-A pass of EM over all rows is one step. Here it is a step for every batch: sums move towards those
-of the batch, far at first and less and less, and parameters follow. After twenty passes a hidden
-tree is as good as after a hundred steps over all rows, and its optimum is often a better one. It is
-for families that say so (`Family.steps`), and where held-out rows choose among the passes. The run
-ends when the rate has fallen: further steps over all rows gain little, and slowly. Checkpoints hold
-a run of steps when it has ended: the next step needs sums and draws that they do not have.
+Ordinary EM makes one step per pass over all rows. Here every batch is followed by a step: sums move
+towards those of the batch, by large steps first and then smaller ones, and parameters follow. After
+twenty passes a hidden tree is as good as after a hundred steps over all rows, and often reaches a
+better optimum. This is for families that opt in (`Family.steps`), and for fits in which held-out
+rows choose among the passes. The run ends when the rate has fallen: further steps over all rows
+improve little, and slowly. Checkpoints store a run only after it has ended, because the next step
+needs sums and random numbers that they do not contain.
 """
 
 from collections.abc import Callable
@@ -23,13 +24,13 @@ from exchangeable.fitting.progress import OnTheWay
 from exchangeable.runtime.interrupts import GivenUp, giving_up
 
 EPOCHS, PATIENCE = 20, 4
-"""Passes over all rows, and after how many that do not help it is enough."""
+"""Number of passes over all rows, and number of passes without progress after which to stop."""
 SCHEDULE = (0.0, 0.3, 0.8, 1.0), (0.9, 0.1, 0.05, 0.01)
-"""Parts of all passes, and the rate of the steps then."""
+"""Fractions of all passes, and the rate of the steps at these."""
 UNSTEADY = int(SCHEDULE[0][1] * EPOCHS)
-"""Passes in which the rate is so high that held-out rows may grow less likely."""
+"""Number of passes at a rate so high that the held-out likelihood may decrease."""
 STEPS, FEWEST = 48, 8
-"""Of a pass, unless batches are too small or large, and at least: few rows have no batches."""
+"""Batches per pass, within limits on their size, and the minimum number of smallest batches."""
 SMALLEST, LARGEST = 64, 2048
 """Rows of a batch."""
 
@@ -43,7 +44,7 @@ def take_steps(
     report: Callable[[EMState | OnTheWay], None] = lambda state: None,
     stop: Event | None = None,
 ) -> EMState:
-    """Return where steps over batches lead to, the state itself where the family takes none."""
+    """Return the state after steps over batches, or the given state if the family has none."""
     valid = family.problem.valid
     few = data.weights.size < FEWEST * SMALLEST
     if valid is None or few or type(family).steps is Family.steps:
@@ -72,14 +73,14 @@ def take_steps(
 
 
 def _on_the_way(state: EMState) -> OnTheWay:
-    """Return how far steps are, as what cannot be gone on from."""
+    """Return the progress of the steps, from which nothing can continue."""
     return OnTheWay(state.n_iter, False, state.told)
 
 
 def batches(weights: FloatArray, epoch: int, rng: np.random.Generator) -> list[Batch]:
-    """Return the batches of a pass over all rows, by chance.
+    """Return the random batches of a pass over all rows.
 
-    A row that weighs more than others is in several batches, with a part of its weight in each.
+    A row with a large weight is in several batches, with part of its weight in each.
 
     Examples
     --------

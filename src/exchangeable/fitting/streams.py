@@ -1,10 +1,10 @@
-"""Rows that come in batches, for every family that EM fits.
+"""Rows that come in batches, for every family fitted by EM.
 
-Kept are sums under the parameters of their time and a sample of rows. Sums of a new part are added
-to the old ones: for components by steps that shrink as rows come in (`families.common.steps`), for
-classes as shares of all rows, since labels are known. The family then makes parameters of the sums.
-The sample stands for all rows where the pooled prior, blocks and trees are concerned; these are
-learned again as it grows.
+The state consists of sums under the parameters of their time and a sample of rows. The sums of a
+new part are added to the old ones: for components with decreasing step size
+(`families.common.steps`), for classes as shares of all rows, since labels are known. The family
+then computes parameters from the sums. The sample represents all rows in the pooled prior and when
+blocks and trees are learned again, as it grows.
 """
 
 from collections.abc import Iterable
@@ -32,21 +32,21 @@ from exchangeable.structure.learner import BlockLearner
 from exchangeable.structure.proposals import learners_of
 
 ROUNDS = 4
-"""Iterations of EM on the sample in which they are revised."""
+"""Iterations of EM on the sample when blocks and trees are revised."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept between batches.
+    """The state between batches.
 
     Attributes
     ----------
     sums : Sums
         Sums over all rows so far.
     sketch : Sketch
-        A sample of them, by class where they have labels.
+        A sample of the rows, by class if they have labels.
     first : Mixture, optional
-        The mixture that was fitted to the first of them.
+        The mixture that was fitted to the first rows.
     """
 
     sums: Any
@@ -55,16 +55,16 @@ class Kept:
 
 
 class Stream:
-    """Batches of rows, one after the other.
+    """Processes batches of rows, one after the other.
 
     Parameters
     ----------
     spec : FamilySpec
         The family.
     problem : Problem
-        What is to be fitted.
+        The problem.
     rule : StopRule
-        When steps for classes end.
+        When steps for classes stop.
     n_jobs : int, optional
         Number of threads.
     """
@@ -75,7 +75,7 @@ class Stream:
         self.spec, self.problem, self.rule, self.n_jobs = spec.by_em, problem, rule, n_jobs
 
     def begin(self, mixture: Mixture, parts: Iterable[Examples]) -> Kept:
-        """Return what is kept of the rows that a mixture was fitted to."""
+        """Return the state for the rows that a mixture was fitted to."""
         n_classes = self.problem.n_components if self.problem.labelled else 1
         sketch, sums = Sketch.empty(mixture.model.n_variables, n_classes), None
         for rows in parts:
@@ -85,7 +85,7 @@ class Stream:
         return Kept(sums, replace(sketch, learned=sketch.totals), mixture)
 
     def imagine(self, mixture: Mixture, totals: FloatArray) -> Kept:
-        """Return what is kept of rows that are gone: what the mixture says that they were like."""
+        """Return the state for rows that are gone: rows drawn from the mixture replace them."""
         rng = np.random.default_rng(0)
         counts = np.maximum(np.round(MOST_ROWS * totals / totals.sum()), totals > 0).astype(int)
         drawn = [mixture.model.imagined(int(n), y, rng) for y, n in enumerate(counts) if n]
@@ -95,7 +95,7 @@ class Stream:
         return self.begin(mixture, [merge_equal_rows(stack_observed(drawn), weights, known)[0]])
 
     def add(self, mixture: Mixture, kept: Kept, parts: Iterable[Examples]) -> tuple[Mixture, Kept]:
-        """Return the mixture after some more rows, and what is then kept."""
+        """Return the mixture after more rows, and the new state."""
         family, data, mixture, kept = self._ready(mixture, kept)
         for rows in parts:
             mixture, sums = family.widened(mixture, kept.sums, rows)
@@ -110,7 +110,7 @@ class Stream:
         return mixture, kept
 
     def _ready(self, mixture: Mixture, kept: Kept) -> tuple[Family, InMemory, Mixture, Kept]:
-        """Return the family, the sample, and the mixture and sums with room for it."""
+        """Return the family, the sample, and the mixture and sums enlarged to fit it."""
         family, data, _ = self._family(mixture, kept)
         mixture, sums = family.widened(mixture, kept.sums, data.examples)
         return family, data, mixture, replace(kept, sums=sums)
@@ -123,7 +123,7 @@ class Stream:
         labels: IntArray,
         weights: FloatArray,
     ) -> tuple[Mixture, Kept]:
-        """Return classes after some more rows with labels, and what is then kept."""
+        """Return classes after more labelled rows, and the new state."""
         counting = np.flatnonzero(weights > 0)
         own = observed.take(counting), weights[counting], labels[counting]
         if before is None or kept is None:
@@ -132,7 +132,7 @@ class Stream:
         return self.add(before, kept, [merge_equal_rows(*own)[0]])
 
     def _joined(self, mixture: Mixture, kept: Kept, rows: Examples) -> Kept:
-        """Return what is kept with the sums of some rows added."""
+        """Return the state with the sums of some rows added."""
         seen, new = float(kept.sums.totals.sum()), rows.total
         share = new / (seen + new) if self.problem.labelled else None
         old, fresh = factors(seen, new, share)
@@ -142,7 +142,7 @@ class Stream:
     def _step(
         self, family: Family, data: InMemory, mixture: Mixture, kept: Kept
     ) -> tuple[Mixture, Kept]:
-        """Return the parameters that the sums make, and the sums as these have them."""
+        """Return the parameters computed from the sums, and the sums in their terms."""
         model = family.following(data, mixture.model, kept.sums, 0)[0].whole()
         sums = family.carried(mixture.model, kept.sums, model)
         return Mixture(model, family.log_shares(sums.totals)), replace(kept, sums=sums)
@@ -150,7 +150,7 @@ class Stream:
     def _settled(
         self, family: Family, data: InMemory, mixture: Mixture, kept: Kept
     ) -> tuple[Mixture, Kept]:
-        """Return the parameters after as many steps as still move them."""
+        """Return the parameters after as many steps as still change them."""
         for _ in range(self.rule.max_iter):
             before = mixture.model
             mixture, kept = self._step(family, data, mixture, kept)
@@ -159,7 +159,7 @@ class Stream:
         return mixture, kept
 
     def _revised(self, mixture: Mixture, kept: Kept) -> tuple[Mixture, Kept]:
-        """Return the mixture with other blocks and trees, where the sample has others."""
+        """Return the mixture with new blocks and trees, if the sample suggests other ones."""
         sketch = replace(kept.sketch, learned=kept.sketch.totals)
         if self.problem.labelled:
             after = self._classes(sketch.observed, sketch.label, sketch.sample_weights)
@@ -173,8 +173,8 @@ class Stream:
     def _settle(self, mixture: Mixture, kept: Kept) -> Mixture:
         """Return the mixture after a few iterations of EM on the sample.
 
-        A family whose blocks are learned by the one before also starts from that one's fit, given
-        the posteriors that there are; the likelier of the two ways is taken.
+        A family whose blocks are learned by the previous family in the chain also starts from that
+        family's fit, given the current posteriors; the result with the higher likelihood is taken.
         """
         family, data, mixture = self._family(mixture, kept)
         totals = np.exp(mixture.log_prior) * data.total
@@ -186,7 +186,7 @@ class Stream:
         return max(found, key=lambda state: state.history[-1]).best
 
     def _anew(self, data: InMemory, problem: Problem, mixture: Mixture) -> EMState:
-        """Return where EM ends that starts with the family before, from a mixture's posteriors."""
+        """Return the result of EM from a mixture's posteriors, via the previous family."""
         first, *others = families_of(self.spec, problem)
         state = self._run(data, first, begin(data, first, data.expect(mixture)))
         for family in others:
@@ -199,7 +199,7 @@ class Stream:
         return run_em(data, family, state, rule, learners=learners_of(family, data))
 
     def _classes(self, observed: Observed, labels: IntArray, weights: FloatArray) -> Mixture:
-        """Return what classes are fitted to be on some rows."""
+        """Return the result of fitting classes to some rows."""
         problem = replace(self.problem, open_ended=True)
         fitted = fit_classes(self.spec, problem, observed, labels, weights, self.rule, self.n_jobs)
         return Mixture(fitted.model, Family.log_shares_of(fitted.totals))
@@ -209,7 +209,7 @@ class Stream:
         return merge_equal_rows(sketch.observed, sketch.sample_weights, label)[0]
 
     def _family(self, mixture: Mixture, kept: Kept) -> tuple[Family, InMemory, Mixture]:
-        """Return the family, its prior made of the sample, the sample and a mixture for it."""
+        """Return the family with a prior from the sample, the sample and a mixture for it."""
         data = InMemory(self._sample(kept.sketch), n_jobs=self.n_jobs)
         problem = replace(self.problem, examples=data.examples, open_ended=True, anchor=kept.first)
         family = self.spec.family(problem)
@@ -239,7 +239,7 @@ def _bare(sums: Any) -> Any:
 
 
 def _blend(one: Any, share: float, other: Any, other_share: float) -> Any:
-    """Return a weighted sum of what passes have summed, part by part.
+    """Return a weighted sum of the sums of several passes, part by part.
 
     >>> _blend([np.ones(2), 3.0], 2.0, [np.zeros(2), 1.0], 1.0)
     [array([2., 2.]), 7.0]

@@ -1,4 +1,4 @@
-"""From an estimator's parameters to a problem: what they stand for, and which go together."""
+"""From an estimator's parameters to a problem, with checks of their combinations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,15 +29,15 @@ COMBINE = ("best", "average")
 
 
 def check_choice(value: Any, name: str, known: Sequence[str]) -> None:
-    """Refuse a word that is not offered."""
+    """Reject an unknown name."""
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name}={value!r} is unknown; expected one of {', '.join(known)}")
 
 
 def spec_of(estimator: Any) -> FamilySpec:
-    """Return the family that an estimator asks for, having checked the parameters that go with it.
+    """Return the family that an estimator uses, after checking the parameters that go with it.
 
-    What needs the data is left to `problem_of`.
+    What depends on the data is left to `problem_of`.
     """
     spec = as_family(estimator.family)[0]
     settings, method = as_blocks(estimator.blocks)
@@ -70,7 +70,7 @@ def spec_of(estimator: Any) -> FamilySpec:
 
 
 def check_method(spec: FamilySpec, blocks: Any) -> None:
-    """Refuse blocks that the family cannot have."""
+    """Reject blocks that the family does not support."""
     kind = kind_of(as_blocks(blocks)[1])
     if kind in ("auto", *spec.blocks):
         return
@@ -84,26 +84,26 @@ def check_method(spec: FamilySpec, blocks: Any) -> None:
 def problem_of(
     estimator: Any, spec: FamilySpec, n_variables: int, classes: Sequence[Any], labelled: bool
 ) -> Problem:
-    """Return what an estimator asks for as a problem, still without rows.
+    """Return the problem that an estimator's parameters describe, without rows.
 
     Parameters
     ----------
     estimator : estimator
-        Its parameters are read.
+        The estimator whose parameters are read.
     spec : FamilySpec
-        What `spec_of` has returned for it.
+        The result of `spec_of`.
     n_variables : int
         Number of variables.
     classes : sequence
         Labels of the classes, or numbers of the components.
     labelled : bool
-        Whether they are classes.
+        Whether these are classes.
     """
     spec.check_size(n_variables)
     spec.check_memory(0, n_variables, len(classes))
     settings, method = as_blocks(estimator.blocks)
     names = getattr(estimator, "feature_names_in_", None)
-    if names is not None and len(names) != n_variables:  # of groups of columns, which have numbers
+    if names is not None and len(names) != n_variables:  # groups of columns, which have numbers
         names = None
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
     named: list[StatisticBlock] = []
@@ -144,7 +144,7 @@ def em_device(estimator: Any) -> Any:
 
 
 def components_of(estimator: Any, spec: FamilySpec, n_rows: int) -> int:
-    """Return the number of components: what is asked for, or what is usual for the family."""
+    """Return the number of components: the parameter, or the family's default."""
     if estimator.n_components is None:
         return max(1, int(min(spec.most_per_row * n_rows, spec.components)))
     n_components = check_count(estimator.n_components, "n_components")
@@ -157,9 +157,9 @@ def components_of(estimator: Any, spec: FamilySpec, n_rows: int) -> int:
 
 
 def check_warm(spec: FamilySpec, model: Model, problem: Problem, n_variables: int) -> None:
-    """Refuse to go on from a model that is not of the shape asked for.
+    """Raise an error if a fit cannot continue from a model because of its shape.
 
-    Training drops components of negligible share, so that there may be fewer.
+    Training drops components with a negligible share, so there may be fewer.
     """
     if spec.goes_on is not None and model.n_classes < problem.n_components:
         problem = replace(problem, n_components=model.n_classes)
@@ -169,14 +169,14 @@ def check_warm(spec: FamilySpec, model: Model, problem: Problem, n_variables: in
 
 
 def rule_of(estimator: Any) -> StopRule:
-    """Return when a run ends."""
+    """Return when a run stops."""
     if not 0 <= check_number(estimator.tol, "tol") < np.inf:
         raise ValueError(f"tol must be finite and at least 0, got {estimator.tol}")
     return StopRule(float(estimator.tol), check_count(estimator.max_iter, "max_iter"))
 
 
 def held_out(validation_fraction: Any, n_rows: int, rng: np.random.Generator) -> Sequence[Any]:
-    """Return the numbers of the rows to fit and of those to hold out, drawn at random."""
+    """Return the numbers of the rows to fit and of the held-out rows, chosen at random."""
     share = check_number(validation_fraction, "validation_fraction")
     if not 0 < share < 1:
         raise ValueError(f"validation_fraction must lie between 0 and 1, got {share}")
@@ -198,7 +198,7 @@ def hold_out(
     valid: Examples | Streamed | None,
     rng: np.random.Generator,
 ) -> tuple[Observed, FloatArray, Examples | Streamed | None]:
-    """Return the rows to fit with their weights, and those held out, if any."""
+    """Return the rows to fit with their weights, and the held-out rows, if any."""
     parts = _parts(estimator, spec, observed.n_rows, valid, rng)
     if parts is None:
         return observed, weight, valid
@@ -222,7 +222,7 @@ def hold_out_chunks(
 def _parts(
     estimator: Any, spec: FamilySpec, n_rows: int, valid: Any, rng: np.random.Generator
 ) -> Sequence[Any] | None:
-    """Return the numbers of the rows to fit and of those to hold out, None where all are fitted."""
+    """Return the numbers of the rows to fit and of the held-out rows, None if all are fitted."""
     share = estimator.validation_fraction
     if valid is not None:
         if share is not None:
@@ -246,7 +246,7 @@ def _parts(
 def purpose_of(
     estimator: Any, problem: Problem, data: InMemory | Streamed, n_init: int
 ) -> dict[str, Any]:
-    """Return what a checkpoint must have been made for, so that going on makes sense."""
+    """Return a description of the fit, which must match that of a checkpoint."""
     if not isinstance(estimator.random_state, int | np.integer):
         raise ValueError(
             f"checkpoint needs a whole number as random_state, got {estimator.random_state!r}: "

@@ -1,4 +1,4 @@
-"""Fits that are not EM: a family trains itself, and the run is reported and stopped as others."""
+"""Fits other than EM: the family trains itself, and the run is reported and stopped as usual."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from exchangeable.fitting.em import EMState, StopRule
 
 @dataclass(frozen=True)
 class TrainingState:
-    """How far training is, complete after every iteration.
+    """The state of training, complete after every iteration.
 
     Attributes
     ----------
     history, valid_history : list of float
-        What rows and held-out rows were worth after each iteration, as training saw it.
+        Log-likelihood of rows and held-out rows after each iteration, as computed in training.
     ended : bool
-        Whether there is nothing left to do.
+        Whether training has ended.
     parts : mapping from name to array
-        What the family needs to go on.
+        The state that the family needs to continue.
     """
 
     history: list[float]
@@ -38,7 +38,7 @@ class TrainingState:
 
     @property
     def told(self) -> str:
-        """How it goes, in a few words."""
+        """The progress, in a few words."""
         held = self.valid_history[-1]
         return f"iteration {self.n_iter}, log-likelihood {held:.4f} of held-out rows"
 
@@ -53,11 +53,11 @@ def run_training(
     scored: bool = True,
     state: TrainingState | None = None,
 ) -> EMState:
-    """Train until the family has enough, `max_iter`, or `stop` is set; return the best found.
+    """Train until convergence, `max_iter`, or until `stop` is set; return the best result.
 
-    The last entries of the histories are those of the mixture that is returned; where rows are not
-    to be `scored`, which takes long with many components, or training was stopped, these are as
-    training saw them. Training goes on from `state` if it was begun already.
+    The last entries of the histories are those of the returned mixture. If rows are not to be
+    `scored`, which takes long with many components, or training was stopped, they are as computed
+    in training. Training continues from `state` if it was started already.
     """
     history, valid_history = list[float](), list[float]()
     begun = None

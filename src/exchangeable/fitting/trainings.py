@@ -1,4 +1,4 @@
-"""How users say what parameters of classes are chosen for."""
+"""`Generative` and `Chosen`: the settings of these kinds of training."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,17 +12,17 @@ TRAINING = (GENERATIVE, "hybrid", "discriminative", "chosen")
 
 
 class Generative(BaseEstimator):
-    """Classes that are mixtures themselves, fitted by EM to the rows of each.
+    """Classes that are mixtures, fitted by EM to the rows of each class.
 
-    Wherever `ExchangeableClassifier` takes `training`, the word ``"generative"`` stands for
+    For the parameter `training` of `ExchangeableClassifier`, ``"generative"`` is short for
     ``Generative()``.
 
     Parameters
     ----------
     n_components : int, default=1
-        Number of components per class; a class with fewer distinct rows has as many as these.
+        Number of components per class; a class with fewer distinct rows has one for each of them.
     n_init : int, default=3
-        Number of starts of EM, of which the likeliest counts.
+        Number of starts of EM, of which the best is kept.
 
     Examples
     --------
@@ -42,21 +42,20 @@ class Generative(BaseEstimator):
 
 
 class Chosen(BaseEstimator):
-    """Settings of a classifier, of which those are chosen that predict held-out rows best.
+    """Candidate settings of a classifier, chosen by how well they predict held-out rows.
 
-    Wherever `ExchangeableClassifier` takes `training`, the word ``"chosen"`` stands for
+    For the parameter `training` of `ExchangeableClassifier`, ``"chosen"`` is short for
     ``Chosen()``.
 
     Parameters
     ----------
     candidates : sequence of dict, optional
-        Parameters of the classifier to try, each a dict by name; training is generative where
-        nothing else is said. By default those that suit its family: for columns of several kinds
-        single columns and columns that go together, several components per class, and hybrid
-        training.
+        Parameters of the classifier to try, each a dict by name; training is generative unless it
+        is given. The default depends on the family: for columns of several kinds, independent and
+        dependent columns, several components per class, and hybrid training.
     n_folds : int, default=5
-        Folds of the cross-validation. The candidate with the smallest log-loss is fitted to all
-        rows; the first if there are fewer than two rows per fold.
+        Number of folds of the cross-validation. The candidate with the smallest log-loss is fitted
+        to all rows; the first one if there are fewer than two rows per fold.
 
     Examples
     --------
@@ -94,7 +93,7 @@ def as_training(training: Any) -> Hybrid | Generative | Chosen | None:
 
 
 def as_object(training: Any) -> Any:
-    """Return the object that a word stands for, so that its settings can be changed."""
+    """Return the object that a name stands for, so that its settings can be changed."""
     found = as_training(training)
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""Models on disk: a zip with a JSON header and plain arrays, read without running anything."""
+"""Model files: a zip with a JSON header and plain arrays, loaded without running any code."""
 
 import os
 import platform
@@ -32,7 +32,7 @@ class SavedModel:
     model : estimator
         The model.
     preprocessing : dict or None
-        How tables become rows of the model, as the command line has recorded it.
+        How tables are converted to rows of the model, as recorded by the command line.
     libraries : dict
         Versions of the libraries that wrote the file.
     """
@@ -45,18 +45,19 @@ class SavedModel:
 def save(
     model: Any, path: str | os.PathLike[str], *, preprocessing: dict[str, Any] | None = None
 ) -> None:
-    """Write a model to a file, replacing the file in one step.
+    """Save a model to a file, replacing the file atomically.
 
     Parameters
     ----------
     model : estimator
-        Any estimator of this library, or a `Pipeline` of scikit-learn whose other steps are plain
-        data: vectorizers, encoders, scalers and the like. A statistic of your own is written by its
-        class and its arguments; `load` must be told to trust it.
+        Any estimator of this library, or a scikit-learn `Pipeline` whose other steps are plain
+        data: vectorizers, encoders, scalers and the like. A statistic of your own is stored by its
+        class and arguments; `load` must be told to trust it.
     path : path-like
-        The file. By custom its name ends in ``.exch``.
+        The file. By convention its name ends in ``.exch``.
     preprocessing : dict, optional
-        What else to record, as plain JSON: how a table becomes rows of the model.
+        Additional information to record, as plain JSON: how a table is converted to rows of the
+        model.
 
     Examples
     --------
@@ -91,35 +92,35 @@ def save(
 
 
 def load(path: str | os.PathLike[str], *, statistics: Sequence[str] = ()) -> Any:
-    """Read a model from a file that `save` has written.
+    """Load a model from a file written by `save`.
 
-    Nothing in the file is ever executed or unpickled: it holds numbers and text, and all sizes and
-    indices are checked before they are used.
+    Nothing in the file is ever executed or unpickled: it contains numbers and text, and all sizes
+    and indices are checked before they are used.
 
     Parameters
     ----------
     path : path-like
         The file.
     statistics : sequence of str, optional
-        Classes of your own statistics that the file may name, as ``"module:Class"``. They are
-        imported, and run; a file that names any other is refused.
+        Classes of your own statistics that the file may refer to, as ``"module:Class"``. They are
+        imported and executed; a file that refers to any other is rejected.
 
     Returns
     -------
     estimator
-        The model, equal to the one that was saved bit for bit.
+        The model, identical to the saved one bit for bit.
 
     Raises
     ------
     ModelFileError
-        If the file is not an intact model file. It is a `ValueError`.
+        If the file is not a valid model file. This is a `ValueError`.
     """
     with trusted(statistics):
         return read_model(path).model
 
 
 def read_model(path: str | os.PathLike[str]) -> SavedModel:
-    """Read a model with everything that was recorded beside it; see `load`."""
+    """Load a model with everything recorded with it; see `load`."""
     header, arrays = archive.read(path)
     with archive.refusing(path):
         _check_version(header)
@@ -133,7 +134,7 @@ def read_model(path: str | os.PathLike[str]) -> SavedModel:
 
 
 def _own_version() -> str:
-    """Return the version of this library; a source tree that is not installed has none."""
+    """Return the version of this library, "not installed" for a bare source tree."""
     try:
         return version("exchangeable")
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Estimators in files: class, parameters, fitted attributes and the model inside."""
+"""Estimators in model files: class, parameters, fitted attributes and the model inside."""
 
 import re
 from collections.abc import Mapping
@@ -70,13 +70,13 @@ CLASSES: dict[str, type[Any]] = {
 FITTED = re.compile(r"[a-z][a-z0-9_]*_")
 MODEL, TREE = "_model", "_tree"
 KEPT, FITS = "_kept", "_fits"
-"""What batches and searches leave behind, which files do not hold."""
+"""State of batches and searches, which files do not contain."""
 NEEDED = {
     "ExchangeableClassifier": ("classes_", "class_count_", "class_log_prior_"),
     "ExchangeableDensity": ("weights_",),
     "ExchangeableMixture": ("weights_",),
 }
-"""What goes with a model inside, one entry per class or component."""
+"""Arrays that belong to a model, with one entry per class or component."""
 
 
 def make_writer() -> Writer:
@@ -154,7 +154,7 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
 def decode_estimator(
     value: Any, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget | None = None
 ) -> Any:
-    """Return the estimator that JSON and arrays stand for, everything checked."""
+    """Return the estimator encoded by JSON and arrays, after checking everything."""
     named = value.get("class") if isinstance(value, dict) else None
     if named == PIPELINE:
         return _pipeline(value, arrays)
@@ -173,7 +173,7 @@ def decode_estimator(
             "written by another version: load it with that one, or fit and save the model again"
         )
     if parameters.get("checkpoint") is not None:
-        parameters["checkpoint"] = None  # a file must not say where a later fit writes
+        parameters["checkpoint"] = None  # a file must not determine where a later fit writes
     try:
         estimator = kind(**parameters)
     except (TypeError, ValueError) as error:
@@ -203,7 +203,7 @@ def decode_estimator(
 
 
 def _pipeline(value: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
-    """Return a pipeline, all steps of which draw on one budget."""
+    """Return a pipeline; all its steps share one work budget."""
     budget = Budget()
 
     def step(inner: Any, name: str) -> Any:
@@ -219,7 +219,7 @@ def _pipeline(value: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> 
 
 
 def _add_tree(estimator: Any, tree: Any, attributes: dict[str, Any], reader: Reader) -> None:
-    """Put the tree into an estimator that has one."""
+    """Set the tree of an estimator that has one."""
     if tree is None and not attributes:
         return
     if not isinstance(tree, dict):
@@ -229,7 +229,7 @@ def _add_tree(estimator: Any, tree: Any, attributes: dict[str, Any], reader: Rea
 
 
 def _n_weights(value: dict[str, Any], reader: Reader) -> int:
-    """Return how many weights of a single component the file holds, 0 if it is not fitted."""
+    """Return the number of weights of an `EVM` in the file, 0 if it is not fitted."""
     attributes = value.get("attributes")
     if not isinstance(attributes, dict) or "weights_" not in attributes:
         return 0
@@ -244,7 +244,7 @@ def _entries(value: dict[str, Any], key: str, reader: Reader) -> dict[str, Any]:
 
 
 def _check(estimator: Any) -> None:
-    """Check that the parts of a fitted estimator fit each other."""
+    """Check that the parts of a fitted estimator are consistent."""
     kind = type(estimator).__name__
     model: Model | None = getattr(estimator, MODEL, None)
     if model is not None:
@@ -270,7 +270,7 @@ def _check(estimator: Any) -> None:
 
 
 def _check_columns(estimator: Any, model: Model) -> Schema | None:
-    """Check that what is said of the columns is what the model was fitted to."""
+    """Check that the schema of the columns matches the model."""
     try:
         schema = schema_of(estimator)
     except ValueError as error:
@@ -281,7 +281,7 @@ def _check_columns(estimator: Any, model: Model) -> Schema | None:
 
 
 def _check_covariates(estimator: Any, k: int) -> None:
-    """Check that coefficients go with what is said of their covariates."""
+    """Check that coefficients match the description of their covariates."""
     if not hasattr(estimator, "coefficients_") and not hasattr(estimator, "covariates_"):
         return
     try:

@@ -1,4 +1,4 @@
-"""What fitted models are made of, as arrays, for every family in the registry."""
+"""Parameters of fitted models as arrays, for every family in the registry."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def encode_model(model: Any, writer: Writer, name: str) -> dict[str, Any]:
 
 
 def decode_model(value: Any, reader: Reader, name: str) -> Model:
-    """Return the model whose parameters are given."""
+    """Return the model with these parameters."""
     kind = _kind(value)
     if kind == JoinedModel.kind:
         return _joined(value.get("parts"), reader, name)
@@ -46,11 +46,11 @@ def decode_model(value: Any, reader: Reader, name: str) -> Model:
 
 
 def _grouped(value: Any, reader: Reader, name: str) -> GroupedModel:
-    """Return classes of several components, everything checked."""
+    """Return classes with several components, after checking everything."""
     arrays = value.get("arrays")
     if not isinstance(arrays, dict) or set(arrays) != {"group", "log_shares"}:
         raise ModelFileError(f"{name} lacks its groups")
-    # Asked before it is decoded, so that nothing can be nested without end.
+    # Checked before decoding, so that nothing can be nested without end.
     if _kind(value.get("inner")) in (GroupedModel.kind, JoinedModel.kind):
         raise ModelFileError(f"{name} has components that cannot be grouped")
     inner = decode_model(value.get("inner"), reader, f"{name}.inner")
@@ -76,7 +76,7 @@ def _joined(parts: Any, reader: Reader, name: str) -> JoinedModel:
         raise ModelFileError(f"{name} has no parts")
     models: list[Model] = []
     for part in parts:
-        # Asked before it is decoded, so that nothing can be nested without end.
+        # Checked before decoding, so that nothing can be nested without end.
         if _kind(part) == JoinedModel.kind:
             raise ModelFileError(f"{name} has a part that cannot be joined")
         models.append(decode_model(part, reader, name))

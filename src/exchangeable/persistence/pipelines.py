@@ -1,4 +1,4 @@
-"""`Pipeline` of scikit-learn in files: its steps one by one, or exactly why not."""
+"""scikit-learn `Pipeline`s in model files: saved step by step, or refused with the reason."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,11 +14,11 @@ from exchangeable.storage.values import Writer
 
 MOST_STEPS = 100
 PLAIN = {"memory": None, "verbose": False}
-"""Parameters of a pipeline that must be as they are by default."""
+"""Parameters of a pipeline that must have their default values."""
 
 
 def is_pipeline(model: Any) -> bool:
-    """Whether a model is a pipeline of scikit-learn itself."""
+    """Whether a model is a scikit-learn pipeline itself (not of a subclass)."""
     kind = type(model)
     return kind.__name__ == PIPELINE and kind.__module__.startswith("sklearn.")
 
@@ -34,13 +34,13 @@ def encode_pipeline(
     Parameters
     ----------
     pipeline : Pipeline
-        Steps of this library, and transformers whose state is plain data.
+        A pipeline of estimators of this library and transformers whose state is plain data.
     writer : Writer
-        Collects arrays.
+        Collects the arrays.
     known : mapping from name to class
-        Estimators of this library.
+        The estimators of this library.
     encode : callable
-        Encodes one of these.
+        Encodes one of these estimators.
     """
     for name, usual in PLAIN.items():
         if getattr(pipeline, name) != usual:
@@ -69,14 +69,14 @@ def encode_pipeline(
 
 
 def decode_pipeline(value: Mapping[str, Any], decode: Callable[[Any, str], Any]) -> Any:
-    """Return the pipeline that JSON stands for.
+    """Return the pipeline encoded by JSON.
 
     Parameters
     ----------
     value : mapping
-        What `encode_pipeline` has returned.
+        What `encode_pipeline` returned.
     decode : callable
-        Decodes a step, which is an estimator of this library or a listed transformer.
+        Decodes a step: an estimator of this library or a listed transformer.
     """
     from sklearn.pipeline import Pipeline
 

@@ -1,4 +1,4 @@
-"""Items of Rasch models in files: parameters, and the scores that persons had."""
+"""Items of Rasch models in model files: their parameters, and the scores of the persons."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from exchangeable.storage.values import Reader, Writer
 OWN = ("item_parameters_", "_answered", "_in_mixture")
 """Attributes of a fitted model that are not plain data."""
 FARTHEST, HIGHEST = 1e3, 1e300
-"""Thresholds, and other numbers, are no larger."""
+"""Upper bound for thresholds and other numbers."""
 Array = npt.NDArray[Any]
 
 
@@ -38,7 +38,7 @@ def encode_items(model: RaschModel, writer: Writer, prefix: str) -> dict[str, An
 
 
 def decode_items(model: RaschModel, value: Any, reader: Reader) -> None:
-    """Put the items into a model, everything checked."""
+    """Store the items in a model, after checking everything."""
     names = value.get("names") if isinstance(value, dict) else None
     entries = value.get("arrays") if isinstance(value, dict) else None
     if not isinstance(names, list) or not isinstance(entries, dict):
@@ -81,7 +81,7 @@ def _parameters(names: tuple[str, ...], arrays: Mapping[str, Array]) -> ItemPara
 
 
 def _known_numbers(array: Array, name: str, shape: tuple[int, ...], most: float) -> None:
-    """Check numbers of which some may be unknown, which is NaN."""
+    """Check numbers of which some may be unknown (NaN)."""
     known = array.dtype == np.float64 and array.shape == shape
     ends = [np.fmin.reduce(array, axis=None), np.fmax.reduce(array, axis=None)] if known else array
     checked = np.nan_to_num(ends, nan=0.0, posinf=np.inf, neginf=-np.inf) if known else array
@@ -89,7 +89,7 @@ def _known_numbers(array: Array, name: str, shape: tuple[int, ...], most: float)
 
 
 def _answered(arrays: Mapping[str, Array], y: int, highest: Array) -> Answered:
-    """Return the scores of persons in a class, sorted as `Answered` says."""
+    """Return the scores of the persons in a class, sorted as in `Answered`."""
     wanted = [f"{name}{y}" for name in Answered._fields]
     patterns, begins, scores, weights = needed(arrays, wanted)
     if patterns.dtype != np.bool_ or patterns.ndim != 2 or patterns.shape[1] != highest.size:

@@ -1,7 +1,7 @@
-"""Pipelines in files: steps of scikit-learn whose fitted state is plain data.
+"""Pipelines in model files: steps of scikit-learn whose fitted state is plain data.
 
-Only the classes listed here are written and made again, each with the attributes listed: nothing in
-a file decides which class is imported or what is called.
+Only the listed classes are written and restored, each with the listed attributes: nothing in a file
+decides which class is imported or what is called.
 """
 
 import re
@@ -48,17 +48,17 @@ TRANSFORMERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "TfidfVectorizer": ("sklearn.feature_extraction.text", (*WORDS, "_tfidf")),
     "VarianceThreshold": ("sklearn.feature_selection", (*COLUMNS, "variances_")),
 }
-"""The module of each class, and what its `fit` leaves behind that `transform` needs."""
+"""The module of each class, and the fitted attributes that `transform` needs."""
 NEEDLESS = ("_stop_words_id", "stop_words_", "_sklearn_output_config")
-"""What need not be kept: addresses in memory, and words that were left out."""
+"""Attributes that need not be stored: memory addresses, and words that were left out."""
 NOTHING = ("passthrough", None)
 SAFE_QUANTIFIERS = 3
 NESTED = re.compile(r"\)[*+?{]|\\[1-9]|\(\?[^:u]")
-"""Groups that are repeated, references and look-arounds: what can make a search endless."""
+"""Repeated groups, references and look-arounds, which can make matching take for ever."""
 
 
 def class_named(name: Any) -> Any:
-    """Return a class of the list, None for any other name."""
+    """Return a listed class, None for any other name."""
     if not isinstance(name, str) or name not in TRANSFORMERS:
         return None
     return getattr(import_module(TRANSFORMERS[name][0]), name)
@@ -83,7 +83,7 @@ def encode_step(step: Any, writer: Writer, prefix: str) -> dict[str, Any] | None
 
 
 def decode_step(value: Any, reader: Reader) -> Any:
-    """Return the transformer that JSON and arrays stand for, everything checked."""
+    """Return the transformer encoded by JSON and arrays, after checking everything."""
     name = value.get("class") if isinstance(value, dict) else None
     kind = class_named(name)
     if kind is None or name is None:
@@ -113,7 +113,7 @@ def decode_step(value: Any, reader: Reader) -> Any:
 
 
 def _check_pattern(pattern: Any, error: type[Exception]) -> None:
-    """Refuse a pattern of tokens whose search could take for ever."""
+    """Reject a token pattern whose matching could take for ever."""
     if pattern is None:
         return
     text = str(pattern)
@@ -126,7 +126,7 @@ def _check_pattern(pattern: Any, error: type[Exception]) -> None:
 
 
 def encode_dtype(value: Any, name: str) -> str | None:
-    """Return the name of a type of numbers, None for anything else."""
+    """Return the name of a numeric type, None for anything else."""
     generic = isinstance(value, type) and issubclass(value, np.generic)
     if not generic and not isinstance(value, np.dtype):
         return None
@@ -137,7 +137,7 @@ def encode_dtype(value: Any, name: str) -> str | None:
 
 
 def decode_dtype(value: Any) -> Any:
-    """Return the type of numbers that a name stands for."""
+    """Return the numeric type with a name."""
     text = value.removeprefix("type ") if isinstance(value, str) else ""
     if not re.fullmatch(r"(bool|object|u?int(8|16|32|64)|float(16|32|64))", text):
         raise ModelFileError(f"names {short(value)}, which is not a type of numbers")

@@ -1,7 +1,7 @@
 """Plots of models, in the style of scikit-learn's displays; they need matplotlib.
 
-Each display is made by a class method (``from_estimator``, ``from_data``), holds the numbers it
-shows, draws them with ``plot``, and keeps axes and figure in ``ax_`` and ``figure_``.
+Each display is created by a class method (``from_estimator``, ``from_data``), holds the numbers it
+shows, draws them with ``plot``, and stores axes and figure in ``ax_`` and ``figure_``.
 """
 
 from exchangeable.plotting._blocks import BlockMapDisplay

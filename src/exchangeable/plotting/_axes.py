@@ -1,4 +1,4 @@
-"""What the displays share: access to matplotlib, colours, checks and names."""
+"""Helpers of the displays: access to matplotlib, colours, checks and names."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ MODEL, OTHER, DATA, QUIET = "#3f55c9", "#d56b2f", "#cfd6e4", "#7a8296"
 
 
 def pyplot() -> Any:
-    """Return matplotlib's pyplot, or say how to install it."""
+    """Return matplotlib's pyplot, or an error that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -33,7 +33,7 @@ def tidy(ax: Any) -> None:
 
 
 def check_model(model: Any) -> None:
-    """Refuse what is not a fitted estimator of this library."""
+    """Reject anything but a fitted estimator of this library."""
     if not isinstance(model, MixtureEstimator):
         raise TypeError(
             "expected a fitted classifier, mixture or density of this library, got "
@@ -54,7 +54,7 @@ def number_of(model: Any, target: Any) -> int:
 
 
 def drawn(text: str) -> str:
-    r"""Return a text as matplotlib draws it: not as a formula, control characters escaped.
+    r"""Return a text for matplotlib: not as a formula, control characters escaped.
 
     >>> drawn("$5 off\x07")
     '\\$5 off\\x07'
@@ -69,7 +69,7 @@ def title_of(model: Any, y: int) -> str:
 
 
 def names_of(model: Any, names: Any) -> list[str]:
-    """Return the names of the variables: those given, those of the training set, or numbers."""
+    """Return the names of the variables: given ones, those of the training set, or numbers."""
     known = getattr(model, "feature_names_in_", None) if names is None else names
     if known is None:
         return [f"x{j}" for j in range(model.n_features_in_)]

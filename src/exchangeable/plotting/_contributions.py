@@ -1,4 +1,4 @@
-"""How much each variable contributes to a class in one example, as an exact sum."""
+"""The contribution of each variable to a class in one example, as an exact sum."""
 
 from typing import Any, Self
 
@@ -23,12 +23,12 @@ class ContributionsDisplay:
     """The log-odds of two classes in one example, as a sum over the variables that are on.
 
     In a block with n ones the score is a look-up, table[n]. It is the look-up of the empty block
-    plus n equal shares of the rest, (table[n] − table[0]) / n, one for each variable that is on;
-    where variables have weights, each adds its own log-weight. So the log-odds are exactly
+    plus n equal shares of the rest, (table[n] − table[0]) / n, one for each variable that is on; if
+    variables have weights, each also adds its own log-weight. So the log-odds are exactly
 
-        prior + what an empty row contributes + Σ over the variables that are on,
+        prior + contribution of an empty row + Σ over the variables that are on,
 
-    and with every variable a block of its own these are the log-odds of naive Bayes.
+    and if every variable is a block of its own, these are the log-odds of naive Bayes.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ class ContributionsDisplay:
     variables : ndarray
         The variables that are on.
     shares : ndarray
-        What each adds to the log-odds.
+        The contribution of each to the log-odds.
     prior, empty : float
         The other two terms.
     titles : tuple of str
-        The class whose log-odds are shown, and the one it is compared with.
+        The class whose log-odds are shown, and the class it is compared with.
 
     Attributes
     ----------
@@ -90,14 +90,14 @@ class ContributionsDisplay:
         top: int = 15,
         ax: Any = None,
     ) -> Self:
-        """Draw what each variable of one row adds to the log-odds of two classes.
+        """Draw the contribution of each variable of one row to the log-odds of two classes.
 
         Parameters
         ----------
         estimator : ExchangeableClassifier or ExchangeableMixture
             A fitted model whose family scores rows by a sum over the variables that are on.
         x : array-like of shape (n_features,), or one row of a sparse matrix or frame
-            The example, without holes.
+            The example, without missing values.
         target : label, optional
             The class whose log-odds are shown; the most probable by default.
         against : label, optional
@@ -105,7 +105,7 @@ class ContributionsDisplay:
         names : sequence of str, optional
             Names of the variables, if the model was fitted without names.
         top : int, default=15
-            How many variables to draw; all others share one bar.
+            Number of variables to draw; all others share one bar.
         ax : Axes, optional
             Axes to draw on.
         """
@@ -147,7 +147,7 @@ class ContributionsDisplay:
         ax : Axes, optional
             Axes to draw on.
         top : int, default=15
-            How many variables to draw.
+            Number of variables to draw.
         """
         order = np.argsort(-np.abs(self.shares), kind="stable")
         bars = [("prior", self.prior), ("nothing on", self.empty)]

@@ -20,7 +20,7 @@ from exchangeable.plotting._axes import (
 
 
 class CountDistributionDisplay:
-    """How many variables of a block are on: under the model, in the binomial, and in given rows.
+    """The number of variables of a block that are on: in the model, the binomial, and given rows.
 
     The number of ones of independent variables with equal means is binomial. A wider distribution
     means that the variables are positively correlated, a narrower one that they are negatively

@@ -18,7 +18,7 @@ class ExchangeabilityDisplay:
     Parameters
     ----------
     report : ExchangeabilityReport
-        What `exchangeability_report` returned.
+        The result of `exchangeability_report`.
 
     Attributes
     ----------
@@ -63,7 +63,8 @@ class ExchangeabilityDisplay:
         ax : Axes, optional
             Axes to draw on.
         significance : float, default=0.05
-            Level of the line, which is drawn at this divided by the number of tests (Bonferroni).
+            Significance level of the line, which is drawn at this divided by the number of tests
+            (Bonferroni).
         """
         tests = self.report.tests
         ax = new_axes(ax, figsize=(6.4, 3.6))

@@ -1,4 +1,4 @@
-"""The course of EM."""
+"""The progress of EM."""
 
 from collections.abc import Sequence
 from typing import Any, Self

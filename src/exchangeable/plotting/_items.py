@@ -1,4 +1,4 @@
-"""Items of a Rasch model: their characteristic curves, and how much they tell."""
+"""Items of a Rasch model: their characteristic curves and information."""
 
 from typing import Any, Self
 
@@ -9,7 +9,7 @@ from exchangeable.estimators.rasch import RaschModel
 from exchangeable.plotting._axes import MODEL, OTHER, QUIET, drawn, pyplot, tidy
 
 MOST_NAMES = 12
-"""Lines of more items are not named."""
+"""With more items than this, lines are not labelled."""
 
 
 class ItemCurvesDisplay:
@@ -18,15 +18,15 @@ class ItemCurvesDisplay:
     Parameters
     ----------
     abilities : ndarray of shape (n_abilities,)
-        Where the curves are drawn.
+        The abilities at which the curves are drawn.
     answers : ndarray of shape (n_abilities, n_items)
-        Mean answers; of binary items the probability of solving them.
+        Mean answers; for binary items the probability of solving them.
     information : ndarray of shape (n_abilities, n_items)
         Information of each item.
     names : tuple of str
-        What the items are called.
+        Names of the items.
     title : str
-        What is written above.
+        Title of the figure.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class ItemCurvesDisplay:
         estimator : RaschModel
             A fitted model.
         component : int
-            The class, where there are several.
+            The class, if there are several.
         abilities : array-like, optional
-            Where to draw the curves, by default from −4 to 4.
+            Abilities at which to draw the curves, by default from −4 to 4.
         ax : array of two Axes, optional
             Axes to draw on.
         """

@@ -16,10 +16,10 @@ STYLES = ("lines", "bars")
 
 
 class ProfileDisplay:
-    """Profiles of classes as lines or bars, with intervals where they are known.
+    """Profiles of classes as lines or bars, with intervals if they are known.
 
-    Probabilities are drawn as they are; means of numbers on a scale on which 0 and 1 are the lowest
-    and highest class. Of columns with more than two levels every level is drawn, of numbers the
+    Probabilities are drawn unchanged; means of numbers on a scale on which 0 and 1 are the lowest
+    and highest class. For columns with more than two levels every level is drawn, for numbers the
     mean.
 
     Parameters
@@ -75,7 +75,7 @@ class ProfileDisplay:
         names : sequence of str, optional
             Names of the classes.
         style : {"lines", "bars"}, default="lines"
-            How to draw.
+            The style.
         ax : Axes, optional
             Axes to draw on.
         """
@@ -97,7 +97,7 @@ class ProfileDisplay:
         Parameters
         ----------
         errors : StandardErrors
-            What `exchangeable.classes.standard_errors` has returned.
+            The result of `exchangeable.classes.standard_errors`.
         items, names, style, ax
             As in `from_estimator`.
         """
@@ -154,7 +154,7 @@ class ProfileDisplay:
 
     def _lines(self, ax: Any, values: Any, interval: Any, entries: list[Entry]) -> None:
         at = np.arange(len(entries))
-        # Levels of one column are joined to each other only; binary items to their neighbours.
+        # Levels of one column are only joined to each other; binary items to their neighbours.
         breaks = [
             i
             for i in range(1, len(entries))
@@ -188,5 +188,5 @@ class ProfileDisplay:
 
 
 def _label(entry: Entry) -> str:
-    """Return what stands under an entry: the item, and the answer where there are several."""
+    """Return the label of an entry: the item, and the answer if there are several."""
     return entry.item if entry.kind == "binary" else f"{entry.item}: {entry.answer}"

@@ -1,1 +1,1 @@
-"""Every question, written once over a mixture."""
+"""All queries, implemented once for every mixture."""

@@ -1,6 +1,7 @@
-"""Every question, written once over a mixture.
+"""All queries, implemented once for every mixture.
 
-Every function takes a mixture and rows with holes. What is known of a row is its evidence e.
+Every function takes a mixture and rows with missing entries. The known entries of a row are its
+evidence e.
 """
 
 from collections.abc import Callable
@@ -19,20 +20,20 @@ MAX_STATES = 1 << 16
 def class_posterior(
     mixture: Mixture, observed: Observed, n_jobs: int | None = None, first: int = 0
 ) -> FloatArray:
-    """Return P(y | e) of every row, numbered from `first`; all must be possible."""
+    """Return P(y | e) for every row; rows are numbered from `first` and must all be possible."""
     log_posterior, log_evidence = mixture.log_posterior(observed, n_jobs)
     check_possible(log_evidence, first)
     return np.exp(log_posterior)
 
 
 def class_prior(mixture: Mixture, observed: Observed) -> FloatArray:
-    """Return P(y) for every row: what `class_posterior` returns where nothing is known."""
+    """Return P(y) for every row: what `class_posterior` returns if nothing is known."""
     prior = normalize_log(mixture.log_prior[np.newaxis], mixture.log_prior)[0]
     return np.repeat(np.exp(prior), observed.n_rows, axis=0)
 
 
 def check_possible(log_evidence: FloatArray, first: int = 0) -> None:
-    """Refuse rows, numbered from `first`, that the model excludes: nothing follows from them."""
+    """Raise an error for rows, numbered from `first`, that are impossible under the model."""
     impossible = np.flatnonzero(log_evidence == -np.inf)
     if impossible.size:
         raise ValueError(
@@ -79,7 +80,7 @@ def most_probable(
     classes: IntArray,
     n_jobs: int | None = None,
 ) -> Completions:
-    """Return the completion and class that are jointly most probable, out of some classes."""
+    """Return the jointly most probable completion and class, among some classes."""
     mixture.check_width(observed)
     best = Completions.none(observed)
 
@@ -100,7 +101,7 @@ def draw(
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> tuple[SymbolArray, IntArray]:
-    """Return a completion of every row drawn from P(x, y | e), and its class."""
+    """Return a draw from P(x, y | e) for every row: a completion and its class."""
     classes = draw_classes(class_posterior(mixture, observed, n_jobs), rng)
     rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
 
@@ -123,7 +124,7 @@ def draw_classes(posterior: FloatArray, rng: np.random.Generator) -> IntArray:
 def class_information(
     mixture: Mixture, observed: Observed, n_jobs: int | None = None
 ) -> FloatArray:
-    """Return how much knowing x_j would tell about the class: I(y; x_j | e) in nats."""
+    """Return the information gain about the class, I(y; x_j | e) in nats."""
 
     def one(span: slice, part: Observed) -> FloatArray:
         posterior = class_posterior(mixture, part, n_jobs, span.start)
@@ -139,9 +140,9 @@ def variable_information(
     target: int,
     n_jobs: int | None = None,
 ) -> FloatArray:
-    """Return how much knowing x_j would tell about another variable: I(x_target; x_j | e).
+    """Return the information gain about another variable, I(x_target; x_j | e).
 
-    It is zero for the target itself, and wherever either is known.
+    It is zero for the target itself, and wherever either variable is known.
     """
     before = marginals(mixture, observed, n_jobs)
     gain = _entropy(before)
@@ -166,9 +167,9 @@ def _by_parts(
     one: Callable[[slice, Observed], FloatArray],
     n_jobs: int | None,
 ) -> FloatArray:
-    """Return the matrix made of what `one` answers for each part of the rows.
+    """Return the matrix of the answers of `one`, called for one part of the rows at a time.
 
-    Neither the rows of a part nor their shares of all classes take much room.
+    The rows of a part, and their class probabilities, take little memory.
     """
     result = np.empty((observed.n_rows, observed.n_variables))
     copies = max(1.0, part_rows(observed.n_variables) * mixture.log_prior.size / MOST_CELLS)
@@ -183,7 +184,7 @@ def _by_parts(
 def _means_and_entropies(
     model: Model, part: Observed, posterior: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return Σ_y P(y | e)·P(x_j = 1 | e, y), and the same sums of the entropies of these."""
+    """Return Σ_y P(y | e)·P(x_j = 1 | e, y), and the same sums of the entropies of these terms."""
     chances = model.own_marginals
     if chances is not None:
         known = ~part.hole_flags()

@@ -1,4 +1,4 @@
-"""Answers about a column: how probable its values are, or how dense its measurements."""
+"""Distributions of a column: probabilities of its values, or the density of a measurement."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from exchangeable.arrays import FloatArray
 from exchangeable.data.columns.transforms import Transform
 
 NODES = 96
-"""Of the quadrature of means, which is exact where nothing is bent."""
+"""Nodes of the quadrature for means, which is exact without a transform."""
 HALVINGS = 80
 
 
 @dataclass(frozen=True)
 class Discrete(Mapping[Any, float]):
-    """How probable each value is; a mapping from value, or tuple of values, to probability.
+    """Probabilities of the values: a mapping from value, or tuple of values, to probability.
 
     Attributes
     ----------
@@ -54,25 +54,25 @@ class Discrete(Mapping[Any, float]):
 
     @property
     def mean(self) -> float:
-        """The expected value, where values are numbers."""
+        """The expected value, if values are numbers."""
         return float(self.probabilities @ np.asarray(self.values_, dtype=np.float64))
 
     def quantile(self, q: float) -> Any:
-        """Return the first value, in their order, up to which there is at least this share."""
+        """Return the smallest value, in their order, with at least this cumulative probability."""
         reached = np.cumsum(self.probabilities) >= q * self.probabilities.sum() - 1e-12
         return self.values_[int(reached.argmax())]
 
 
 @dataclass(frozen=True)
 class Continuous:
-    """How dense a measurement is: a mixture of normal distributions on a transformed scale.
+    """Density of a measurement: a mixture of normal distributions on a transformed scale.
 
     Attributes
     ----------
     weights, means, variances : array of shape (n_components,)
         The mixture.
     transform : Transform
-        How measurements become numbers of that scale.
+        The transform from measurements to numbers on that scale.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Continuous:
         return float(np.sqrt(max(variance, 0.0)))
 
     def density(self, x: npt.ArrayLike) -> Any:
-        """Return the density at some measurements, per unit of theirs; a number at a number."""
+        """Return the density at some measurements, in their unit; a number for a number."""
         at = np.asarray(x, dtype=np.float64)
         z = self.transform.apply(at)[..., None]
         each = np.exp(-0.5 * (z - self.means) ** 2 / self.variances)
@@ -109,13 +109,13 @@ class Continuous:
         return np.asarray((each @ self.weights) * np.exp(self.transform.log_slope(at)))[()]
 
     def cdf(self, x: npt.ArrayLike) -> Any:
-        """Return how probable measurements of at most x are; a number for a number."""
+        """Return the probability of a measurement of at most x; a number for a number."""
         z = self.transform.apply(np.asarray(x, dtype=np.float64))[..., None]
         below = special.ndtr((z - self.means) / np.sqrt(self.variances)) @ self.weights
         return np.asarray(below)[()]
 
     def quantile(self, q: float) -> float:
-        """Return the measurement below which there is this share."""
+        """Return the quantile: the measurement with this cumulative probability."""
         if not 0 < q < 1:
             raise ValueError(f"q must lie between 0 and 1, got {q}")
         spread = np.sqrt(self.variances)
@@ -128,7 +128,7 @@ class Continuous:
         return float(self.transform.invert(np.array(0.5 * (low + high))))
 
     def _expected(self, function: Any) -> FloatArray:
-        """Return what a function of the measurement is expected to be in each component."""
+        """Return the expected value of a function of the measurement in each component."""
         nodes, weights = _quadrature()
         at = self.means[:, None] + np.sqrt(self.variances)[:, None] * nodes
         return np.asarray(function(self.transform.invert(at)) @ weights / weights.sum())

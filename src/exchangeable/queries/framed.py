@@ -1,4 +1,4 @@
-"""How the answers to each question are written in tables; see `frames`."""
+"""How the answers to each query are written as tables; see `frames`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,17 +12,17 @@ from exchangeable.queries.recommendation import Recommendation
 
 
 def _is_array(answer: Any) -> bool:
-    """Whether an answer is not a table or a distribution already."""
+    """Whether an answer is neither a table nor a distribution yet."""
     return isinstance(answer, np.ndarray) or is_sparse(answer)
 
 
 def plain(form: Form, answer: Any, asked: Mapping[str, Any]) -> Any:
-    """Leave an answer as it is."""
+    """Return an answer unchanged."""
     return answer
 
 
 def matrix(form: Form, answer: Any, asked: Mapping[str, Any]) -> Any:
-    """Write a number for every variable; distributions get the names of their variables."""
+    """Write one number per variable; distributions get the names of their variables."""
     if isinstance(answer, Mapping):
         return {form.names[key] if isinstance(key, int) else key: answer[key] for key in answer}
     if isinstance(answer, list):
@@ -36,18 +36,18 @@ def states(form: Form, answer: Any, asked: Mapping[str, Any]) -> Any:
 
 
 def completion(form: Form, answer: Any, asked: Mapping[str, Any]) -> Any:
-    """Write the completed rows."""
+    """Write completed rows."""
     return answer._replace(X=form.matrix(answer.X)) if _is_array(answer.X) else answer
 
 
 def draws(form: Form, answer: Any, asked: Mapping[str, Any]) -> Any:
-    """Write the rows drawn; their classes stay an array."""
+    """Write drawn rows; their classes remain an array."""
     rows, classes = answer
     return (form.matrix(rows), classes) if _is_array(rows) else answer
 
 
 def recommendations(form: Form, answer: Any, asked: Mapping[str, Any]) -> Any:
-    """Write one line per recommendation, with the row it is for where there are several."""
+    """Write one line per recommendation, with its row if there are several."""
     single = not answer or isinstance(answer[0], Recommendation)
     rows = [answer] if single else answer
     index = form.index if form.index is not None else range(len(rows))
@@ -73,7 +73,7 @@ def _named(form: Form, item: int | str) -> str:
 
 
 def completions(form: Form, answer: Any, asked: Mapping[str, Any]) -> Any:
-    """Write filled rows, in the types they came in."""
+    """Write filled-in rows, with the types of the input."""
     if not _is_array(answer):
         return answer
     if answer.ndim == 3:

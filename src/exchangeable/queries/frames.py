@@ -1,4 +1,4 @@
-"""Answers as tables with names: asked for by a table, by `set_output` or by `names`."""
+"""Named tables as answers: if the query is a table, after `set_output`, or with `names`."""
 
 import functools
 import inspect
@@ -17,13 +17,13 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 LIBRARIES = ("pandas", "polars")
 OUTPUTS = ("default", *LIBRARIES)
 CONFIG = "_sklearn_output_config"
-"""Where scikit-learn keeps what `set_output` says; `clone` copies it."""
+"""Where scikit-learn stores the setting of `set_output`; `clone` copies it."""
 SAID = ("given", "query", "target", "X")
-"""Arguments that may name variables, or be tables."""
+"""Arguments that may name variables or be tables."""
 
 
 def as_names(names: Any, n_variables: int, what: str) -> npt.NDArray[Any]:
-    """Return names of variables, one each, from a list or from a transformer that knows them.
+    """Return the names of variables, from a list or from a transformer that knows them.
 
     >>> as_names(["tea", "milk"], 2, "names").tolist()
     ['tea', 'milk']
@@ -50,16 +50,16 @@ def as_names(names: Any, n_variables: int, what: str) -> npt.NDArray[Any]:
 
 
 class Form(NamedTuple):
-    """How an answer is written.
+    """How to write an answer.
 
     Attributes
     ----------
     library : str
-        Whose tables to make.
+        The library whose tables to create.
     names : array
         Names of the variables.
     index : optional
-        The labels of rows, of pandas.
+        The row labels, for pandas.
     """
 
     library: str
@@ -86,7 +86,7 @@ class Form(NamedTuple):
         return make_table(self.library, columns, dtypes, nothing, [False] * len(columns), index)
 
     def states(self, values: Any, query: Any) -> Any:
-        """Return a joint distribution, or those of several questions, labelled by states."""
+        """Return a joint distribution, or those of several queries, labelled by states."""
         asked = [query] if isinstance(query, str | int | np.integer) else list(query)
         named = [key if isinstance(key, str) else str(self.names[key]) for key in asked]
         levels = list(product((0, 1), repeat=len(named)))
@@ -104,14 +104,14 @@ class Form(NamedTuple):
 
 
 def form_of(estimator: Any, asked: Any, names: Any) -> Form | None:
-    """Return how answers to a question are to be written, None for arrays.
+    """Return how to write the answers to a query, None for arrays.
 
     Parameters
     ----------
     estimator : estimator
         The model that answers.
     asked : object
-        What is given, or the rows.
+        The evidence, or the rows.
     names : array-like of str, transformer or None
         Names of the variables.
     """
@@ -133,12 +133,12 @@ def form_of(estimator: Any, asked: Any, names: Any) -> Form | None:
 
 
 def in_frames(write: Callable[[Form, Any, Mapping[str, Any]], Any]) -> Callable[[Method], Method]:
-    """Let a question take `names`, and answer in a table where it was asked with one.
+    """Let a query accept `names`, and answer with a table if it was asked with one.
 
     Parameters
     ----------
     write : callable
-        Turns an answer in arrays into tables, given the form and the arguments of the question.
+        Converts an answer from arrays to tables, given the form and the arguments of the query.
     """
 
     def wrap(method: Method) -> Method:
@@ -168,7 +168,7 @@ def in_frames(write: Callable[[Form, Any, Mapping[str, Any]], Any]) -> Callable[
 
 
 def numbered(said: Any, number: Mapping[str, int]) -> Any:
-    """Return what names variables with numbers in place of names.
+    """Replace names of variables by their numbers.
 
     >>> numbered({"tea": 1}, {"milk": 0, "tea": 1})
     {1: 1}
@@ -192,16 +192,16 @@ def _number(key: Any, number: Mapping[str, int]) -> Any:
 
 
 class Output:
-    """Mixin: `set_output`, for estimators that answer questions."""
+    """Mixin with `set_output`, for estimators that answer queries."""
 
     def set_output(self, *, transform: str | None = None) -> Any:
-        """Say whether answers are arrays or tables.
+        """Set whether answers are arrays or tables.
 
         Parameters
         ----------
         transform : {"default", "pandas", "polars"}, optional
-            Tables of these libraries, or arrays. None leaves it as it is. Without a word, answers
-            are tables where a question was asked with a table, or with `names`.
+            Answer with tables of these libraries, or with arrays. None changes nothing. By default
+            answers are tables if the query is a table or has `names`.
         """
         if transform is None:
             return self

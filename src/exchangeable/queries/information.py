@@ -1,4 +1,4 @@
-"""How much a column of any kind would tell about the class, or about another column, in nats."""
+"""Information gain: how much a column of any kind tells about the class or another column."""
 
 from collections.abc import Sequence
 
@@ -14,20 +14,20 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.queries.answers import class_posterior
 
 NODES = 64
-"""Of the quadrature of entropies of mixtures of normal distributions."""
+"""Nodes of the quadrature for entropies of mixtures of normal distributions."""
 TARGET_NODES = 32
-"""Of the quadrature over a measurement that one wants to know, per normal distribution."""
+"""Nodes of the quadrature over a measurement that is the target, per normal distribution."""
 NEGLIGIBLE = 1e-9
-"""Values of the target that have less than this share of all are left out."""
+"""Values of the target with less than this share of the probability are left out."""
 
 
 def information(posterior: FloatArray, each: Sequence[FloatArray | Normal | Normals]) -> FloatArray:
-    """Return how much a column would tell about the class, for every row.
+    """Return the information gain of a column about the class, for every row.
 
     Parameters
     ----------
     posterior : array of shape (n_rows, n_classes)
-        How probable each class is.
+        The probability of each class.
     each : sequence of arrays, Normal or Normals
         The distribution of the column in every class.
 
@@ -53,10 +53,10 @@ def information(posterior: FloatArray, each: Sequence[FloatArray | Normal | Norm
 def target_information(
     mixture: Mixture, observed: Observed, target: int, types: tuple[ColumnType, ...]
 ) -> FloatArray:
-    """Return how much each column would tell about another one: I(x_target; x_j | e).
+    """Return the information gain of each column about another one: I(x_target; x_j | e).
 
-    It is zero for columns that are known, for the target, and wherever that is known. Values of a
-    measurement are those of a quadrature.
+    It is zero for known columns, for the target, and wherever the target is known. The values of a
+    measurement are the nodes of a quadrature.
     """
     gain, open_columns = np.zeros((observed.n_rows, observed.n_variables)), observed.hole_flags()
     for i in np.flatnonzero(open_columns[:, target]):
@@ -73,13 +73,13 @@ def target_information(
 
 
 def predictive(mixture: Mixture, observed: Observed, j: int) -> FloatArray | Normals:
-    """Return the distribution of a column given what is known of every row."""
+    """Return the distribution of a column given the evidence of every row."""
     each = [mixture.model.predictive(observed, j, y) for y in range(mixture.model.n_classes)]
     return averaged(each, class_posterior(mixture, observed))
 
 
 def _points(distribution: FloatArray | Normals) -> tuple[FloatArray, FloatArray]:
-    """Return the values that a column may have in a row, and how probable each is."""
+    """Return the possible values of a column in a row, with their probabilities."""
     if isinstance(distribution, Normals):
         nodes, weights = np.polynomial.hermite_e.hermegauss(TARGET_NODES)
         spread = np.sqrt(distribution.variance[0])[:, None]
@@ -104,7 +104,7 @@ def _entropy(distribution: FloatArray | Normals) -> FloatArray:
 
 
 def _of_normals(posterior: FloatArray, each: Sequence[Normals]) -> FloatArray:
-    """Return the same of a measurement, whose transform does not matter: it is monotone."""
+    """Return the same for a measurement; its transform is monotone and does not matter."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     weights = weights / weights.sum()
     gain = np.zeros(len(posterior))
@@ -120,7 +120,7 @@ def _of_normals(posterior: FloatArray, each: Sequence[Normals]) -> FloatArray:
 
 
 def _log_density(normals: Normals, at: FloatArray) -> FloatArray:
-    """Return the logarithm of the density of every row's mixture at some points, times √(2π)."""
+    """Return the log-density of every row's mixture at some points, times √(2π)."""
     spread = np.sqrt(normals.variance)[:, None, :]
     distance = (at[:, :, None] - normals.mean[:, None, :]) / spread
     with np.errstate(divide="ignore"):

@@ -1,4 +1,4 @@
-"""The questions every fitted model answers about any subset of its variables."""
+"""The queries that every fitted model answers about any subset of its variables."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -28,11 +28,11 @@ from exchangeable.queries.recommendation import ORDERS, Recommendation, ones_alo
 
 METHODS = ("most_probable", "marginal", "draw")
 MEMORY_SHARE = 1 / 32
-"""Filled rows are made in parts this much larger than those that fit the cache."""
+"""Rows are filled in by parts that are this much larger than what fits into the cache."""
 
 
 class MostProbable(NamedTuple):
-    """The most probable completion of what is known.
+    """The most probable completion of the evidence.
 
     Attributes
     ----------
@@ -43,8 +43,8 @@ class MostProbable(NamedTuple):
     log_prob : ndarray of shape (n_samples,), or a float
         log P(x, y).
     gap : ndarray of shape (n_samples,), or a float
-        By how much log P(x, y) of another completion could be higher: 0 where this is the maximum.
-        It is above 0 only under hidden trees, where the search has a limit.
+        Upper bound on how much higher log P(x, y) of another completion could be: 0 if this is the
+        maximum. It can be positive only in hidden trees, where the search has a limit.
     """
 
     X: SymbolArray
@@ -54,30 +54,30 @@ class MostProbable(NamedTuple):
 
     @property
     def exact(self) -> Any:
-        """Whether it is certain that no completion is more probable; per row, or a bool."""
+        """Whether the completion is certainly the most probable one; per row, or a bool."""
         return self.gap == 0
 
 
 class Queries:
-    """Mixin for estimators that are mixtures: the questions one can ask them.
+    """Mixin with all queries, for estimators that are mixtures.
 
-    What is `given` is a matrix with NaN where nothing is known, one row per question; or, for one
-    question, a dict from variable (its number or name) to value, a vector with NaN, or None if
-    nothing is known at all.
+    The evidence `given` is a matrix with NaN for unknown entries, one query per row; or, for a
+    single query, a dict from variable (number or name) to value, a vector with NaN, or None if
+    nothing is known.
     """
 
     n_jobs: int | None = None
 
     def _mixture(self) -> Mixture:
-        """Return the fitted mixture, or say that there is none yet."""
+        """Return the fitted mixture, or raise an error if there is none yet."""
         raise NotImplementedError
 
     def _labels(self) -> npt.NDArray[Any]:
-        """Return the names of the classes."""
+        """Return the class labels."""
         return np.arange(self._mixture().log_prior.size)
 
     def _classes_of(self, label: Any) -> IntArray:
-        """Return the numbers of the class with a label, of all classes for None."""
+        """Return the number of the class with a label, or all numbers for None."""
         labels = self._labels()
         if label is None:
             return np.arange(labels.size)
@@ -87,52 +87,52 @@ class Queries:
         return classes
 
     def _of_class(self, label: Any) -> Mixture:
-        """Return the mixture of the class with a label alone, of all classes for None."""
+        """Return a mixture of only the class with a label, or the whole mixture for None."""
         return self._mixture() if label is None else self._mixture().only(self._classes_of(label))
 
     def _observed(self, X: Any, reset: bool = False) -> Observed:
-        """Return checked rows with holes."""
+        """Return checked rows with missing entries."""
         raise NotImplementedError
 
     def score_samples(self, X: Any) -> Any:
-        """Return the log-probability of what is known of every row.
+        """Return the log-probability of the known entries of every row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or dict
-            Examples; a NaN is an entry that is not known, which is summed out exactly. A dict from
-            variable to value is one question, whose answer is a number.
+            Examples; NaN marks unknown entries, which are summed out exactly. A dict from variable
+            to value is a single query, and its answer a number.
         """
         if isinstance(X, Mapping):
             return float(self._mixture().log_evidence(self._evidence(X)[0], self.n_jobs)[0])
         return self._mixture().log_evidence(self._observed(X), self.n_jobs)
 
     def anomaly_score(self, X: Any) -> Any:
-        """Return −log P of what is known of every row: the higher, the more unusual.
+        """Return −log P of the known entries of every row: the higher, the more unusual.
 
-        The more entries of a row are known, the lower its probability: compare rows with about
-        equally many holes.
+        The more entries of a row are known, the lower is its probability: compare rows with similar
+        numbers of missing entries.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or dict
-            Examples, possibly with NaN; a dict from variable to value is one question.
+            Examples, possibly with NaN; a dict from variable to value is a single query.
         """
         return -self.score_samples(X)
 
     def marginals(self, given: Any = None, *, given_class: Any = None) -> FloatArray:
-        """Return the probability of each variable being on, given what is known.
+        """Return the probability of each variable being on, given the evidence.
 
         Parameters
         ----------
         given : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
-            What is known; it must be possible.
+            The evidence; it must be possible.
         given_class : label, optional
-            A class or component, if that is known as well.
+            A class or component, if known.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features), or (n_features,) for a single question
+        ndarray of shape (n_samples, n_features), or (n_features,) for a single query
             Known variables have probability 0 or 1.
         """
         observed, single = self._evidence(given)
@@ -140,20 +140,20 @@ class Queries:
         return result[0] if single else result
 
     def conditional(self, query: Any, given: Any = None) -> FloatArray:
-        """Return the joint distribution of a few variables, given what is known.
+        """Return the joint distribution of a few variables, given the evidence.
 
         Parameters
         ----------
         query : sequence of int or str, or one of them
-            The variables asked for, none of which the evidence may set.
+            The query variables, none of which may be part of the evidence.
         given : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
-            What is known; it must be possible.
+            The evidence; it must be possible.
 
         Returns
         -------
-        ndarray of shape (n_samples, 2, 2, …), or (2, 2, …) for a single question
-            One axis per query variable, in their order: entry [1, 0] is the probability that the
-            first is on and the second off.
+        ndarray of shape (n_samples, 2, 2, …), or (2, 2, …) for a single query
+            One axis per query variable, in the given order: entry [1, 0] is the probability that
+            the first is on and the second off.
         """
         observed, single = self._evidence(given)
         variables = self._query(query, observed)
@@ -161,18 +161,18 @@ class Queries:
         return result[0] if single else result
 
     def most_probable(self, given: Any = None, *, label: Any = None) -> MostProbable:
-        """Return the most probable completion of what is given together with its class.
+        """Return the most probable completion of the evidence together with its class.
 
-        The class or component is completed too: P(x, y) is maximised jointly. What is most probable
-        without regard to the class is intractable in every mixture. The maximum is exact; under
-        hidden trees it is searched for, and `exact` and `gap` say how far the search has come.
+        The class or component is completed too: P(x, y) is maximised jointly. The most probable
+        completion summed over the classes is intractable in every mixture. The maximum is exact; in
+        hidden trees it is found by a search, and `exact` and `gap` tell how far the search got.
 
         Parameters
         ----------
         given : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
-            What is known; it must be possible.
+            The evidence; it must be possible.
         label : label, optional
-            A class or component, if that is known as well.
+            A class or component, if known.
         """
         observed, single = self._evidence(given)
         mixture, labels = self._mixture(), self._labels()
@@ -186,18 +186,18 @@ class Queries:
     def recommend(
         self, X: Any, n: int = 5, *, by: str = "probability"
     ) -> list[Recommendation] | list[list[Recommendation]]:
-        """Return the variables that are most likely to be on beside those that are.
+        """Return the variables that are most likely to be on in addition to those that are.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), table, dict or None
-            What is known to be on. Entries that are off count as not known, like NaN: they are what
-            can be recommended. In a dict from variable to value a 0 is known, and is not.
+            The variables known to be on. Entries that are off count as unknown, like NaN: they can
+            be recommended. In a dict from variable to value, a 0 is known and not recommended.
         n : int, default=5
-            How many to return for each row; fewer where fewer are open.
+            Number of recommendations for each row; fewer if fewer variables are open.
         by : {"probability", "lift"}, default="probability"
-            Whether the most probable come first, or those that what is known makes more probable
-            than they usually are.
+            Whether to rank by probability, or by how much the evidence raises the probability
+            compared with no evidence.
 
         Returns
         -------
@@ -228,14 +228,14 @@ class Queries:
     def sample(
         self, n_samples: int = 1, given: Evidence = None, random_state: RandomState = None
     ) -> tuple[SymbolArray, npt.NDArray[Any]]:
-        """Draw rows, given the evidence, and return them with the classes they came from.
+        """Draw rows given the evidence, and return them with the classes they came from.
 
         Parameters
         ----------
         n_samples : int, default=1
             Number of rows.
         given : array-like of shape (n_features,), dict or None
-            What is known of all of them; it must be possible.
+            Evidence common to all rows; it must be possible.
         random_state : int, RandomState, Generator or None
             Seed of the draws.
         """
@@ -264,16 +264,16 @@ class Queries:
         n_draws: int | None = None,
         random_state: RandomState = None,
     ) -> Any:
-        """Fill the holes of X; what is known stays as it is.
+        """Fill in the missing entries of X; known entries stay as they are.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples with NaN where nothing is known.
+            Examples with NaN for missing entries.
         method : {"most_probable", "marginal", "draw"}, default="most_probable"
-            ``"most_probable"``: the completion that is most probable together with a class or
-            component. ``"marginal"``: each hole's probability of being on. ``"draw"``: a draw from
-            all completions, by their probabilities given what is known.
+            ``"most_probable"``: the jointly most probable completion and class or component.
+            ``"marginal"``: the probability that each missing entry is on. ``"draw"``: a random
+            completion, drawn from the distribution given the known entries.
         n_draws : int, optional
             With ``"draw"``, the number of completed copies to return (multiple imputation).
         random_state : int, RandomState, Generator or None
@@ -282,8 +282,8 @@ class Queries:
         Returns
         -------
         ndarray or sparse matrix of shape (n_samples, n_features)
-            Completed rows, sparse where X is; or with `n_draws` an array of shape
-            (n_draws, n_samples, n_features).
+            Completed rows, sparse if X is; or with `n_draws` an array of shape (n_draws, n_samples,
+            n_features).
         """
         if method not in METHODS:
             raise ValueError(f"method={method!r} is unknown; expected one of {', '.join(METHODS)}")
@@ -296,17 +296,17 @@ class Queries:
         return np.stack([f.toarray() if is_sparse(f) else f for f in filled])
 
     def information_gain(self, given: Any = None, *, target: Any = None) -> FloatArray:
-        """Return how much each open variable would tell, in nats: which one to ask next.
+        """Return the information gain of each open variable, in nats: which one to ask next.
 
-        It is the expected loss of entropy of the class or component, or of a target variable, when
-        the variable becomes known. Variables already known, and the target, have 0.
+        It is the expected decrease in entropy of the class or component, or of a target variable,
+        when the variable becomes known. Known variables and the target have gain 0.
 
         Parameters
         ----------
         given : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
-            What is known; it must be possible.
+            The evidence; it must be possible.
         target : int or str, optional
-            A variable; by default it is the class or component one wants to know.
+            A variable; by default the target is the class or component.
         """
         observed, single = self._evidence(given)
         mixture = self._mixture()
@@ -318,7 +318,7 @@ class Queries:
         return result[0] if single else result
 
     def _evidence(self, given: Any) -> tuple[Observed, bool]:
-        """Return what is given, in any of its forms, as rows, and whether it is one question."""
+        """Return the evidence, in any of its forms, as rows, and whether it is a single query."""
         n_variables = self._mixture().model.n_variables
         if is_sparse(given) or np.ndim(given) > 1:
             return self._observed(given), False
@@ -340,7 +340,7 @@ class Queries:
         )
 
     def _query(self, query: Any, observed: Observed) -> IntArray:
-        """Return the numbers of the variables asked for."""
+        """Return the numbers of the query variables."""
         if isinstance(query, Mapping):
             raise TypeError(
                 f"query={query!r} is a dict; query names the variables asked for, and what is "
@@ -361,7 +361,7 @@ class Queries:
         return variables
 
     def _fill(self, X: Any, method: str, rng: np.random.Generator) -> Any:
-        """Return X with its holes filled once."""
+        """Return X with its missing entries filled in once."""
         self._mixture()
         observed = self._observed(X)
         values = check_array(
@@ -379,7 +379,7 @@ class Queries:
         return values
 
     def _filled(self, part: Observed, method: str, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Return some rows complete."""
+        """Return some rows completed."""
         mixture = self._mixture()
         if method == "marginal":
             return answers.marginals(mixture, part, self.n_jobs)
@@ -390,7 +390,7 @@ class Queries:
 
 
 def _fill_holes(values: Any, span: slice, filled: npt.NDArray[Any]) -> None:
-    """Write what was filled in over the NaN of some rows, in span."""
+    """Write the answers over the NaN entries of a span of rows."""
     if not is_sparse(values):
         part = values[span]
         gaps = np.isnan(part)

@@ -1,4 +1,4 @@
-"""What to recommend: variables that are likely to be on, given those that are."""
+"""Recommendations: variables that are likely to be on, given those that are."""
 
 from typing import NamedTuple
 
@@ -18,11 +18,11 @@ class Recommendation(NamedTuple):
     Attributes
     ----------
     item : int or str
-        Its number, or its name where variables have names.
+        Its number, or its name if variables have names.
     probability : float
-        How probable it is to be on, given what is known.
+        The probability that it is on, given the evidence.
     lift : float
-        How many times as probable as if nothing were known.
+        The ratio of this probability to that without evidence.
     """
 
     item: int | str
@@ -31,7 +31,7 @@ class Recommendation(NamedTuple):
 
 
 def ones_alone(observed: Observed) -> Observed:
-    """Return rows of which only the entries that are on are known: others are open."""
+    """Return rows in which only the entries that are on are known; the others are open."""
     symbols = observed.symbols()
     return Observed.from_symbols(np.where(symbols == 1, symbols, UNASSIGNED))
 
@@ -39,18 +39,18 @@ def ones_alone(observed: Observed) -> Observed:
 def recommended(
     mixture: Mixture, observed: Observed, n: int, by: str, n_jobs: int | None = None
 ) -> list[list[Recommendation]]:
-    """Return up to n open variables of each row, the best first; ties in order of number.
+    """Return up to n open variables of each row, best first; ties in order of number.
 
     Parameters
     ----------
     mixture : Mixture
         The fitted mixture.
     observed : Observed
-        What is known.
+        The evidence.
     n : int
         Number of variables.
     by : {"probability", "lift"}
-        What is best.
+        The criterion.
     n_jobs : int, optional
         Number of threads.
     """

@@ -1,4 +1,4 @@
-"""Questions about columns of any kind, in the user's values: labels, levels and numbers."""
+"""Queries about columns of any kind, in the user's values: labels, levels and numbers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -42,33 +42,33 @@ from exchangeable.queries.typed_answers import (
 
 
 class TypedQueries(Output, Queries):
-    """Mixin: queries that speak the user's values wherever a column is not a binary number.
+    """Mixin with queries in the user's values, for models whose columns are not all binary.
 
-    Every question takes `names`, the names of the variables or a transformer that has them, where
-    the model knows none; it then answers in tables of pandas.
+    Every query accepts `names`, the names of the variables or a transformer that has them, if the
+    model knows none; the answers are then pandas tables.
     """
 
     def _schema(self) -> Schema | None:
-        """Return what was decided about the columns, None where all are binary numbers."""
+        """Return the schema of the columns, None if all are binary numbers."""
         return None
 
     @in_frames(matrix)
     def marginals(self, given: Any = None, *, given_class: Any = None) -> Any:
-        """Return what is known about each variable, given what is known.
+        """Return the marginal distribution of each variable, given the evidence.
 
         Parameters
         ----------
         given : {array-like, sparse matrix} of shape (n_samples, n_features), table, dict or None
-            What is known; it must be possible.
+            The evidence; it must be possible.
         given_class : label, optional
-            A class or component, if that is known as well.
+            A class or component, if known.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features), or (n_features,) for a single question
-            The probability of each variable being on; known variables have probability 0 or 1.
-            Where columns are of other kinds, a dict from each column that is not known to its
-            distribution, for every question: see `conditional`.
+        ndarray of shape (n_samples, n_features), or (n_features,) for a single query
+            The probability of each variable being on; known variables have probability 0 or 1. If
+            there are columns of other kinds, a dict for every query, from each unknown column to
+            its distribution: see `conditional`.
         """
         schema = self._schema()
         if schema is None:
@@ -88,21 +88,21 @@ class TypedQueries(Output, Queries):
 
     @in_frames(states)
     def conditional(self, query: Any, given: Any = None) -> Any:
-        """Return the joint distribution of a few variables, given what is known.
+        """Return the joint distribution of a few variables, given the evidence.
 
         Parameters
         ----------
         query : sequence of int or str, or one of them
-            The variables asked for, none of which the evidence may set.
+            The query variables, none of which may be part of the evidence.
         given : {array-like, sparse matrix} of shape (n_samples, n_features), table, dict or None
-            What is known; it must be possible.
+            The evidence; it must be possible.
 
         Returns
         -------
-        ndarray of shape (n_samples, 2, 2, …), or (2, 2, …) for a single question
-            One axis per query variable, in their order: entry [1, 0] is the probability that the
-            first is on and the second off. Where columns are of other kinds, an object for every
-            question: `Discrete`, a mapping from values, or tuples of them, to probabilities; or,
+        ndarray of shape (n_samples, 2, 2, …), or (2, 2, …) for a single query
+            One axis per query variable, in the given order: entry [1, 0] is the probability that
+            the first is on and the second off. If there are columns of other kinds, an object for
+            every query: `Discrete`, a mapping from values, or tuples of them, to probabilities; or,
             for a continuous column, `Continuous` with mean, quantiles and density.
         """
         schema = self._schema()
@@ -120,18 +120,19 @@ class TypedQueries(Output, Queries):
 
     @in_frames(completion)
     def most_probable(self, given: Any = None, *, label: Any = None) -> MostProbable:
-        """Return the most probable completion of what is given together with its class.
+        """Return the most probable completion of the evidence together with its class.
 
-        The class or component is completed too: P(x, y) is maximised jointly, which is exact. What
-        is most probable without regard to the class is intractable in every mixture. Measurements
-        are the densest on their transformed scale.
+        The class or component is completed too: P(x, y) is maximised jointly. The most probable
+        completion summed over the classes is intractable in every mixture. For measurements, the
+        density on their transformed scale is maximised. In hidden trees the maximum is found by a
+        search: see `exact` and `gap`.
 
         Parameters
         ----------
         given : {array-like, sparse matrix} of shape (n_samples, n_features), table, dict or None
-            What is known; it must be possible.
+            The evidence; it must be possible.
         label : label, optional
-            A class or component, if that is known as well.
+            A class or component, if known.
         """
         schema = self._schema()
         if schema is None:
@@ -149,9 +150,9 @@ class TypedQueries(Output, Queries):
 
     @in_frames(recommendations)
     def recommend(self, X: Any, n: int = 5, *, by: str = "probability") -> Any:
-        """Return the variables that are most likely to be on beside those that are.
+        """Return the variables that are most likely to be on in addition to those that are.
 
-        All columns must be on or off; see `Queries.recommend` for the parameters.
+        All columns must be binary; see `Queries.recommend` for the parameters.
         """
         schema = self._schema()
         if schema is not None:
@@ -166,21 +167,21 @@ class TypedQueries(Output, Queries):
     def sample(
         self, n_samples: int = 1, given: Any = None, random_state: RandomState = None
     ) -> tuple[Any, npt.NDArray[Any]]:
-        """Draw rows, given the evidence, and return them with the classes they came from.
+        """Draw rows given the evidence, and return them with the classes they came from.
 
         Parameters
         ----------
         n_samples : int, default=1
             Number of rows.
         given : array-like of shape (n_features,), dict or None
-            What is known of all of them; it must be possible.
+            Evidence common to all rows; it must be possible.
         random_state : int, RandomState, Generator or None
             Seed of the draws.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features), and ndarray of shape (n_samples,)
-            Rows, as a table like the one that was fitted if a column is not a binary number.
+            Rows; if a column is not a binary number, as a table like the one that was fitted.
         """
         schema = self._schema()
         if schema is None:
@@ -205,17 +206,17 @@ class TypedQueries(Output, Queries):
         n_draws: int | None = None,
         random_state: RandomState = None,
     ) -> Any:
-        """Fill the holes of X; what is known stays as it is.
+        """Fill in the missing entries of X; known entries stay as they are.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or table
-            Examples with NaN where nothing is known.
+            Examples with NaN for missing entries.
         method : {"most_probable", "marginal", "draw"}, default="most_probable"
-            ``"most_probable"``: the completion that is most probable together with a class or
-            component. ``"marginal"``: each hole's probability of being on; of columns of other
-            kinds the most probable level, or the mean. ``"draw"``: a draw from all completions, by
-            their probabilities given what is known.
+            ``"most_probable"``: the jointly most probable completion and class or component.
+            ``"marginal"``: the probability that each missing entry is on; for other kinds of
+            columns, the most probable level or the mean. ``"draw"``: a random completion, drawn
+            from the distribution given the known entries.
         n_draws : int, optional
             With ``"draw"``, the number of completed copies to return (multiple imputation).
         random_state : int, RandomState, Generator or None
@@ -224,8 +225,8 @@ class TypedQueries(Output, Queries):
         Returns
         -------
         ndarray or sparse matrix of shape (n_samples, n_features), or table
-            Completed rows, sparse where X is, a table where X is one; or with `n_draws` an array of
-            shape (n_draws, n_samples, n_features), or a list of tables.
+            Completed rows, sparse if X is, a table if X is one; or with `n_draws` an array of shape
+            (n_draws, n_samples, n_features), or a list of tables.
         """
         schema = self._schema()
         if schema is None:
@@ -241,17 +242,17 @@ class TypedQueries(Output, Queries):
 
     @in_frames(matrix)
     def information_gain(self, given: Any = None, *, target: Any = None) -> FloatArray:
-        """Return how much each open variable would tell, in nats: which one to ask next.
+        """Return the information gain of each open variable, in nats: which one to ask next.
 
-        It is the expected loss of entropy of the class or component, or of a target variable, when
-        the variable becomes known. Variables already known, and the target, have 0.
+        It is the expected decrease in entropy of the class or component, or of a target variable,
+        when the variable becomes known. Known variables and the target have gain 0.
 
         Parameters
         ----------
         given : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
-            What is known; it must be possible.
+            The evidence; it must be possible.
         target : int or str, optional
-            A variable; by default it is the class or component one wants to know.
+            A variable; by default the target is the class or component.
         """
         schema = self._schema()
         if schema is None:
@@ -272,18 +273,18 @@ class TypedQueries(Output, Queries):
 
     @in_frames(plain)
     def score_samples(self, X: Any) -> Any:
-        """Return the log-probability of what is known of every row.
+        """Return the log-probability of the known entries of every row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), table or dict
-            Examples; a NaN is an entry that is not known, which is summed out exactly. A dict from
-            variable to value is one question, whose answer is a number.
+            Examples; NaN marks unknown entries, which are summed out exactly. A dict from variable
+            to value is a single query, and its answer a number.
         """
         return super().score_samples(X)
 
     def _evidence(self, given: Any) -> tuple[Observed, bool]:
-        """Return what is given, in any of its forms, as rows, and whether it is one question."""
+        """Return the evidence, in any of its forms, as rows, and whether it is a single query."""
         schema = self._schema()
         return super()._evidence(given) if schema is None else self._typed_evidence(schema, given)
 
@@ -298,7 +299,7 @@ class TypedQueries(Output, Queries):
         return names.index(name)
 
     def _typed_evidence(self, schema: Schema, given: Any) -> tuple[Observed, bool]:
-        """Return what is given, in any of its forms, as rows, and whether it is one question."""
+        """Return the evidence, in any of its forms, as rows, and whether it is a single query."""
         if library_of(given) is not None or is_sparse(given) or np.ndim(given) > 1:
             return self._observed(given), False
         if given is None or isinstance(given, Mapping):
@@ -315,7 +316,7 @@ class TypedQueries(Output, Queries):
     def _filled_table(
         self, schema: Schema, observed: Observed, X: Any, method: str, rng: np.random.Generator
     ) -> Any:
-        """Return X with its holes filled once."""
+        """Return X with its missing entries filled in once."""
         if method == "draw":
             rows = drawn(self._mixture(), observed, rng)[0]
         elif method == "most_probable":
@@ -325,7 +326,7 @@ class TypedQueries(Output, Queries):
         return schema.completed(rows, X, means=method == "marginal")
 
     def _expected(self, schema: Schema, observed: Observed) -> FloatArray:
-        """Return rows whose holes hold the most probable level, or the mean."""
+        """Return rows with missing entries replaced by the most probable level, or the mean."""
         posterior = answers.class_posterior(self._mixture(), observed, self.n_jobs)
         values = typed_rows(observed).values
         filled = np.array(values)

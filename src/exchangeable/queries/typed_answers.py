@@ -1,4 +1,4 @@
-"""Answers about columns of any kind, over a mixture and rows with holes."""
+"""Queries about columns of any kind, over a mixture and rows with missing entries."""
 
 from itertools import product
 from typing import Any
@@ -70,7 +70,7 @@ def best(
 ) -> tuple[FloatArray, Any, FloatArray]:
     """Return the most probable completion of every row, as numbers, its class, and the gap.
 
-    The gap is by how much log P of another completion may be above, 0 where that is the maximum.
+    The gap bounds how much higher log P of another completion could be; it is 0 at the maximum.
     """
     found = mixture.model.most_probable(observed, mixture.log_prior, classes)
     answers.check_possible(found.log_prob)
@@ -79,7 +79,7 @@ def best(
 
 
 def drawn(mixture: Mixture, observed: Observed, rng: np.random.Generator) -> tuple[FloatArray, Any]:
-    """Return a completion of every row drawn from P(x, y | e), as numbers, and its class."""
+    """Return a draw from P(x, y | e) for every row: a completion, as numbers, and its class."""
     classes = answers.draw_classes(answers.class_posterior(mixture, observed), rng)
     rows = np.array(typed_rows(observed).values)
     for y in np.unique(classes):

@@ -1,6 +1,6 @@
-"""Rasch and partial credit models: what a methods section needs, over families with totals.
+"""Rasch and partial credit models: estimates, tests and abilities, as psychometrics needs them.
 
-`RaschModel` (in `exchangeable`) fits and answers; what it returns is described here.
+`RaschModel` (in `exchangeable`) is the estimator; what it returns is defined here.
 """
 
 from exchangeable.rasch.andersen import AndersenTest

@@ -1,4 +1,4 @@
-"""Andersen's likelihood-ratio test, whether items are the same in all groups of persons."""
+"""Andersen's likelihood-ratio test of equal item parameters in all groups of persons."""
 
 import warnings
 from dataclasses import dataclass
@@ -19,22 +19,22 @@ SPLITS = ("median", "mean")
 
 @dataclass(frozen=True)
 class AndersenTest:
-    """What the test says, and the fits it is made of.
+    """The result of the test, and the fits it is based on.
 
     Attributes
     ----------
     statistic : float
-        Twice the gain in conditional log-likelihood where each group has items of its own.
+        Twice the gain in conditional log-likelihood if each group has its own item parameters.
     degrees : int
-        Degrees of freedom of the chi-squared distribution that it has under the model.
+        Degrees of freedom of its chi-squared distribution under the model.
     p_value : float
-        How often it would be as large under the model.
+        The p-value of the statistic under the model.
     groups : tuple
         The groups, in the order of `parameters`.
     parameters : tuple of ItemParameters
-        The items in each group.
+        The item parameters in each group.
     items : tuple of str
-        The items that were compared: those that have estimates in all groups.
+        The items that were compared: those with estimates in all groups.
     """
 
     statistic: float
@@ -45,7 +45,7 @@ class AndersenTest:
     items: tuple[str, ...]
 
     def differences(self, first: Any = None, second: Any = None) -> ItemDifferences:
-        """Return how the items differ between two groups, item by item: Wald's tests of DIF.
+        """Return the differences of items between two groups, with Wald's tests of DIF.
 
         Parameters
         ----------
@@ -71,14 +71,14 @@ class AndersenTest:
 def andersen_test(
     answers: Answers, split: Any = "median", n_jobs: int | None = None
 ) -> AndersenTest:
-    """Test whether the items are the same in groups of persons.
+    """Test whether items have the same parameters in groups of persons.
 
     Parameters
     ----------
     answers : Answers
-        Who answered what.
+        The answers.
     split : {"median", "mean"} or array-like of shape (n_persons,)
-        The groups: low and high scores, by the median or the mean score of those who answered the
+        The groups: low and high scores, split at the median or mean score of those who answered the
         same items, or a group for each person.
     n_jobs : int, optional
         Number of threads.
@@ -126,7 +126,7 @@ def _fit(answers: Answers, group: Any, n_jobs: int | None) -> ConditionalFit:
 
 
 def _varying(answers: Answers) -> npt.NDArray[np.bool_]:
-    """Return which items have all their answers among persons with information."""
+    """Return which items have all their answers among informative persons."""
     inside = answers.only(persons=answers.informative)
     given = [(inside.values == v).any(axis=0) for v in range(int(answers.highest.max()) + 1)]
     return np.asarray(np.all([g | (answers.highest < v) for v, g in enumerate(given)], axis=0))
@@ -153,7 +153,7 @@ def _groups(answers: Answers, split: Any) -> npt.NDArray[Any]:
 
 
 def _is_high(answers: Answers, split: str) -> npt.NDArray[np.bool_]:
-    """Return who has a higher score than is usual among those who answered the same items."""
+    """Return who has a higher score than is typical among those who answered the same items."""
     scores = answers.scores
     lines = np.packbits(answers.known, axis=1)
     _, pattern = np.unique(lines, axis=0, return_inverse=True)

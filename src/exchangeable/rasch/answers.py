@@ -1,4 +1,4 @@
-"""Answers of persons to items: checked, and sorted by which items were answered and by score."""
+"""Answers of persons to items: checked, and grouped by answered items and by score."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ from exchangeable.families.items import Answered, items_of
 
 BoolArray = npt.NDArray[np.bool_]
 MOST_ANSWERS = 100
-"""An item with more answers is taken to be a measurement by mistake."""
+"""An item with more answers than this is probably a measurement given by mistake."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Answers:
     Attributes
     ----------
     names : tuple of str
-        What the items are called.
+        Names of the items.
     values : array of shape (n_persons, n_items)
-        Answers 0, 1, …; −1 where there is none.
+        Answers 0, 1, …; −1 if missing.
     weights : array of shape (n_persons,)
-        How much each person counts.
+        Weight of each person.
     highest : array of shape (n_items,)
         The highest answer of each item.
     """
@@ -39,7 +39,7 @@ class Answers:
 
     @cached_property
     def known(self) -> npt.NDArray[np.bool_]:
-        """Which answers there are."""
+        """Which answers are not missing."""
         return np.asarray(self.values >= 0)
 
     @cached_property
@@ -49,18 +49,18 @@ class Answers:
 
     @property
     def numbers(self) -> FloatArray:
-        """The answers as floating-point numbers, NaN where there is none."""
+        """The answers as floating-point numbers, NaN if missing."""
         return np.where(self.known, self.values, np.nan)
 
     @property
     def informative(self) -> npt.NDArray[np.bool_]:
-        """Whose score is neither the lowest nor the highest possible: others tell nothing."""
+        """Who has neither the lowest nor the highest possible score, and so is informative."""
         missing = self.known.size - np.count_nonzero(self.known)
         possible = self.known @ self.highest if missing else self.highest.sum()
         return np.asarray((self.scores > 0) & (self.scores < possible) & (self.weights > 0))
 
     def only(self, persons: BoolArray | None = None, items: BoolArray | None = None) -> "Answers":
-        """Return the answers of some persons, and to some items."""
+        """Return the answers of some persons to some items."""
         names, values, weights, highest = self.names, self.values, self.weights, self.highest
         if items is not None and not np.all(items):
             kept = np.arange(highest.size)[items]
@@ -73,7 +73,7 @@ class Answers:
     def counts(self) -> tuple[FloatArray, FloatArray]:
         """Return the weight of the persons at each step, and of those at answer 0 of its item."""
         lines = [
-            np.bincount(column, self.weights, top + 2)[1:]  # the first are holes
+            np.bincount(column, self.weights, top + 2)[1:]  # missing answers come first
             for column, top in zip((self.values.T + np.int8(1)), self.highest, strict=True)
         ]
         below = np.repeat([line[0] for line in lines], self.highest)
@@ -83,24 +83,24 @@ class Answers:
 def read_answers(
     X: Any, names: Any = None, sample_weight: Any = None, highest: IntArray | None = None
 ) -> Answers:
-    """Return checked answers, refusing what are none.
+    """Return checked answers, or raise an error.
 
     Parameters
     ----------
     X : array-like of shape (n_persons, n_items)
-        Whole numbers from 0, or truth values; NaN or None where there is no answer.
+        Whole numbers from 0, or booleans; NaN or None for missing answers.
     names : sequence of str, optional
-        What the items are called.
+        Names of the items.
     sample_weight : array-like, optional
-        How much each person counts.
+        Weight of each person.
     highest : array, optional
-        The highest answers that there can be; by default those that occur.
+        The highest possible answers; by default the highest that occur.
     """
     numbers = _as_matrix(X)
     n_persons, n_items = numbers.shape
     known = tuple(f"x{j}" for j in range(n_items)) if names is None else tuple(map(str, names))
     limit = np.full(n_items, MOST_ANSWERS) if highest is None else highest
-    with np.errstate(invalid="ignore"):  # of NaN
+    with np.errstate(invalid="ignore"):  # from NaN
         values = numbers.astype(np.int8)
     holes = np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros((1, n_items), bool)
     if ((values != numbers) & ~holes).any() or (values < 0).any() or (values > limit).any():
@@ -136,7 +136,7 @@ def _as_matrix(X: Any) -> npt.NDArray[Any]:
 
 
 def sort_answers(answers: Answers) -> Answered:
-    """Return how many persons have each pattern of answered items and each score."""
+    """Return the number of persons with each pattern of answered items and each score."""
     known = answers.known
     patterns = np.ones((1, known.shape[1]), dtype=bool)
     of_person = np.zeros(len(known), dtype=np.int64)
@@ -154,7 +154,7 @@ def sort_answers(answers: Answers) -> Answered:
 
 
 def step_names(names: tuple[str, ...], highest: IntArray) -> list[str]:
-    """Return what the steps are called: the item, and the answer where there are several.
+    """Return names of the steps: the item, and the answer if there are several.
 
     >>> step_names(("a", "b"), np.array([1, 2]))
     ['a', 'b: 1', 'b: 2']

@@ -1,8 +1,8 @@
 """Conditional maximum likelihood: items from answers given the scores, by Newton's method.
 
-Persons are sorted by which items they answered; the score in these is what is conditioned on, so
-that no assumption is made about abilities, and answers that are missing need none either. There is
-no prior and no smoothing.
+Persons are grouped by the items they answered. The likelihood conditions on the score on these, so
+that no assumption is made about abilities or about missing answers. There is no prior and no
+smoothing.
 """
 
 import warnings
@@ -20,11 +20,11 @@ from exchangeable.runtime.blas import blas_threads
 
 MOST_STEPS = 50
 FEW_PATTERNS = 2_000
-"""With more patterns Newton's method starts from a fit to this many of them."""
+"""With more patterns than this, Newton's method starts from a fit to this many of them."""
 LARGEST = 16.0
-"""Thresholds beyond this are on their way to infinity."""
+"""Thresholds beyond this are considered to diverge."""
 LEAST_INFORMATION = 1e-4
-"""With less, standard errors would be larger than 100: the likelihood is flat."""
+"""With less information, standard errors would exceed 100: the likelihood is flat."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class ConditionalFit:
     Attributes
     ----------
     parameters : ItemParameters
-        Thresholds with their covariances, NaN where there is no finite estimate.
+        Thresholds with their covariances, NaN if there is no finite estimate.
     log_likelihood : float
         Log-likelihood of the answers given the scores.
     n_parameters : int
         Number of free parameters.
     n_persons : float
-        Weight of the persons whose score is not extreme.
+        Total weight of the persons whose score is not extreme.
     n_iter : int
-        Number of Newton's steps.
+        Number of Newton steps.
     """
 
     parameters: ItemParameters
@@ -53,7 +53,7 @@ class ConditionalFit:
 
 
 def conditional_of(highest: IntArray) -> Conditional:
-    """Return the sums of the family that is for such items and for the least else."""
+    """Return the sums of the most specific family that covers such items."""
     kind = "binary" if (highest == 1).all() else "ordinal"
     able = [spec for spec in REGISTRY.values() if spec.conditional and kind in spec.kinds]
     chosen = min(able, key=lambda spec: len(spec.kinds)).conditional
@@ -67,7 +67,7 @@ def fit_conditional(answers: Answers, n_jobs: int | None = None) -> ConditionalF
     Parameters
     ----------
     answers : Answers
-        Who answered what.
+        The answers.
     n_jobs : int, optional
         Number of threads; all cores by default.
     """
@@ -97,21 +97,21 @@ def _fit(answers: Answers, n_jobs: int | None) -> ConditionalFit:
 
 
 def regular(highest: IntArray, information: FloatArray) -> FloatArray:
-    """Return the information, made regular in the direction that changes nothing."""
+    """Return the information, made regular in the direction that is not identified."""
     answers = answers_of(highest).astype(np.float64)
     scale = np.trace(information) / answers.size
     return np.asarray(information + scale * np.outer(answers, answers) / (answers @ answers))
 
 
 def inverse_information(highest: IntArray, information: FloatArray) -> FloatArray:
-    """Return the covariances of centred thresholds, given the information about log ε."""
+    """Return the covariances of centred thresholds, from the information about log ε."""
     centred = to_thresholds(highest)
     return np.asarray(centred @ np.linalg.inv(regular(highest, information)) @ centred.T)
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """What is maximised: counts·log ε − Σ log F."""
+    """The objective: counts·log ε − Σ log F."""
 
     answers: Answers
     answered: Answered
@@ -134,7 +134,7 @@ class _Problem:
         return np.log((self.counts + 0.5) / (self.below + 0.5))
 
     def _of_few(self, start: FloatArray, chosen: IntArray) -> FloatArray:
-        """Return two steps on some of the patterns; what these expect stands for all."""
+        """Return two steps on some of the patterns, which represent all of them."""
         some = self.answered.some(chosen)
         log_credits, share = start, some.weights.sum() / self.answered.weights.sum()
         for _ in range(2):
@@ -178,7 +178,7 @@ class _Problem:
     def _step(
         self, log_credits: FloatArray, information: FloatArray, gradient: FloatArray
     ) -> FloatArray:
-        """Return Newton's step, or refuse where thresholds run away or the likelihood is flat."""
+        """Return the Newton step; an error if thresholds diverge or the likelihood is flat."""
         highest = self.answers.highest
         values, vectors = np.linalg.eigh(regular(highest, information))
         far = np.abs(to_thresholds(highest) @ log_credits)

@@ -1,4 +1,4 @@
-"""Curves over ability: how probable answers are, and how much they tell."""
+"""Curves over ability: probabilities of answers, and information."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from exchangeable.families.items import answers_of, items_of
 def answer_probabilities(
     highest: IntArray, log_credits: FloatArray, abilities: Any
 ) -> list[FloatArray]:
-    """Return for each item the probability of each answer, shape (n_abilities, n_answers).
+    """Return the probability of each answer to each item, shape (n_abilities, n_answers).
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def answer_probabilities(
     log_credits : array of shape (n_steps,)
         log ε of all steps.
     abilities : array-like of shape (n_abilities,)
-        Where to look.
+        The abilities.
 
     Examples
     --------
@@ -44,10 +44,10 @@ def expected_answers(highest: IntArray, log_credits: FloatArray, abilities: Any)
 
 
 def item_information(highest: IntArray, log_credits: FloatArray, abilities: Any) -> FloatArray:
-    """Return the variance of each answer, shape (n_abilities, n_items): what it tells.
+    """Return the variance of each answer, shape (n_abilities, n_items): its information.
 
-    Their sum over items is the information of the test; one over its root is the standard error of
-    an ability.
+    Their sum over items is the information of the test; the inverse of its square root is the
+    standard error of an ability.
     """
     lines = []
     for shares in answer_probabilities(highest, log_credits, abilities):

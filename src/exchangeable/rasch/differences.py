@@ -12,16 +12,16 @@ from exchangeable.rasch.parameters import ItemParameters, averages
 
 @dataclass(frozen=True)
 class ItemDifferences:
-    """How much harder each item is in one group than in another, where locations sum to zero.
+    """How much harder each item is in one group than in another; locations sum to zero.
 
     Attributes
     ----------
     names : tuple of str
-        What the items are called.
+        Names of the items.
     difference : array of shape (n_items,)
         Location in the first group minus location in the second.
     standard_error : array of shape (n_items,)
-        Its standard error; NaN where not known.
+        Its standard error; NaN if unknown.
     """
 
     names: tuple[str, ...]
@@ -30,17 +30,17 @@ class ItemDifferences:
 
     @property
     def z(self) -> FloatArray:
-        """Difference over standard error."""
+        """Difference divided by standard error."""
         return np.asarray(self.difference / self.standard_error)
 
     @property
     def p_value(self) -> FloatArray:
-        """How often a difference would be as large if there were none, item by item."""
+        """Two-sided p-value of each item's difference."""
         return np.asarray(2.0 * stats.norm.sf(np.abs(self.z)))
 
     @property
     def adjusted_p_value(self) -> FloatArray:
-        """The same, adjusted for the number of items by Holm's method."""
+        """The p-values, adjusted for the number of items by Holm's method."""
         known = np.flatnonzero(~np.isnan(self.p_value))
         order = known[np.argsort(self.p_value[known])]
         factors = np.arange(order.size, 0, -1)
@@ -49,7 +49,7 @@ class ItemDifferences:
         return out
 
     def to_frame(self) -> Any:
-        """Return the differences as a data frame of pandas."""
+        """Return the differences as a pandas data frame."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -74,18 +74,18 @@ class ItemDifferences:
 
 
 def compare(first: ItemParameters, second: ItemParameters) -> ItemDifferences:
-    """Return the differences between two groups that were fitted by themselves."""
+    """Return the differences between two groups that were fitted separately."""
     error = np.hypot(first.standard_errors[:, 0], second.standard_errors[:, 0])
     return ItemDifferences(first.names, (first.locations - second.locations)[:, 0], error)
 
 
 def compare_classes(parameters: ItemParameters, first: int, second: int) -> ItemDifferences:
-    """Return the differences between two classes of a mixture, whose errors go together.
+    """Return the differences between two classes of a mixture, whose errors are correlated.
 
     Parameters
     ----------
     parameters : ItemParameters
-        Those of all classes.
+        The parameters of all classes.
     first, second : int
         The classes.
     """

@@ -1,8 +1,8 @@
-"""Standard errors of the items of a mixture, with what is not known about the classes.
+"""Standard errors of the items of a mixture, accounting for the unknown classes.
 
 The information is the sum of the outer products of the derivatives of each person's log-probability
-by all parameters: items, distributions of totals, and sizes of the classes. Missing answers are
-summed out exactly. With one class the derivatives given the score are all there is, and the
+with respect to all parameters: items, distributions of totals, and sizes of the classes. Missing
+answers are summed out exactly. With one class, derivatives given the score are sufficient, and the
 conditional information is used instead.
 """
 
@@ -18,17 +18,17 @@ from exchangeable.rasch.parameters import ItemParameters, to_thresholds
 
 CHUNK = 1 << 12
 LARGEST = 12.0
-"""Thresholds beyond this stand for answers that all or none of a class give."""
+"""Thresholds beyond this represent answers that all or none of a class give."""
 LEAST_TOTAL = 1e-300
 LEAST_PERSONS = 0.5
-"""Answers given by fewer persons of a class are taken to be given by none."""
+"""Answers given by fewer persons of a class than this count as never given."""
 NOTHING = 1e-9
-"""Eigenvalues below this share of the largest stand for no information."""
+"""Directions whose eigenvalue is below this share of the largest carry no information."""
 BoolArray = npt.NDArray[np.bool_]
 
 
 def class_parameters(scale: ItemScale, names: tuple[str, ...]) -> ItemParameters:
-    """Return the centred thresholds of each class, NaN where they have run off to infinity."""
+    """Return the centred thresholds of each class, NaN if they have diverged."""
     finite = _finite(scale)
     credits = np.where(finite, scale.log_credits, 0.0)
     thresholds = np.empty_like(scale.log_credits)
@@ -45,7 +45,7 @@ def class_parameters(scale: ItemScale, names: tuple[str, ...]) -> ItemParameters
 
 
 def warn_of_infinite(parameters: ItemParameters) -> None:
-    """Say which items have no finite estimate in which class."""
+    """Warn about items that have no finite estimate in some class."""
     for y in range(parameters.n_classes):
         lost = np.isnan(parameters.locations[:, y])
         if lost.any():
@@ -58,19 +58,19 @@ def warn_of_infinite(parameters: ItemParameters) -> None:
 
 
 def without_unknown(scale: ItemScale, values: FloatArray, mass: FloatArray) -> ItemScale:
-    """Return the scale without estimates that the answers do not support.
+    """Return the scale with NaN for estimates that the answers do not support.
 
-    A class that holds fewer persons than it has parameters has none. An item has none in a class
-    where some answer was given by less than half a person: EM takes long to reach infinity.
+    A class with fewer persons than parameters supports none. In a class, an item is not supported
+    if some answer was given by less than half a person: EM takes long to reach infinity.
 
     Parameters
     ----------
     scale : ItemScale
-        The items as they were fitted.
+        The fitted items.
     values : array of shape (n_persons, n_items)
-        The answers, NaN where there is none.
+        The answers, NaN if missing.
     mass : array of shape (n_persons, n_classes)
-        Weights of the persons, shared out over the classes.
+        Weights of the persons in each class, by their posteriors.
     """
     persons, n_free = mass.sum(axis=0), len(scale.log_credits) - 1
     small = persons < n_free + 1
@@ -105,15 +105,15 @@ def with_errors(
     parameters : ItemParameters
         The thresholds.
     scale : ItemScale
-        The items as they were fitted.
+        The fitted items.
     shares : array of shape (n_classes,)
         Sizes of the classes.
     posterior : array of shape (n_persons, n_classes)
-        How probable each class is for each person.
+        Posterior probability of each class for each person.
     values : array of shape (n_persons, n_items)
-        The answers, NaN where there is none.
+        The answers, NaN if missing.
     weights : array of shape (n_persons,)
-        How much each person counts.
+        Weight of each person.
     """
     k, n = scale.n_classes, len(scale.log_credits)
     free = _free(parameters, scale)
@@ -158,7 +158,7 @@ def with_errors(
 
 
 def _eigen(information: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what scales the information to a diagonal of one, its eigenvalues and vectors."""
+    """Return factors that scale the information to a unit diagonal, and its eigensystem."""
     diagonal = np.diag(information)
     scales = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(information * np.outer(scales, scales))
@@ -166,9 +166,9 @@ def _eigen(information: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]
 
 
 def _inverse(information: FloatArray) -> FloatArray:
-    """Return the inverse, without directions about which nothing can be known.
+    """Return the inverse, without directions that are not identified.
 
-    There are such: how many of those who solve all items, or none, belong to which class.
+    There are always some: to which classes those who solve all items, or none, belong.
     """
     scales, values, vectors = _eigen(information)
     known = values > NOTHING * values.max()
@@ -177,7 +177,7 @@ def _inverse(information: FloatArray) -> FloatArray:
 
 
 def _unknown(information: FloatArray, steps: BoolArray) -> bool:
-    """Whether a direction about which nothing is known has to do with items."""
+    """Whether a direction that is not identified involves items."""
     scales, values, vectors = _eigen(information)
     lost = (vectors * scales[:, None])[:, values <= NOTHING * values.max()]
     largest = np.abs(lost).max(axis=0, initial=1e-300)
@@ -185,7 +185,7 @@ def _unknown(information: FloatArray, steps: BoolArray) -> bool:
 
 
 class _Derivatives:
-    """Derivatives of log-probabilities by log ε and log q of one class."""
+    """Derivatives of log-probabilities with respect to log ε and log q of one class."""
 
     def __init__(self, scale: ItemScale, y: int) -> None:
         begins = np.concatenate([[0], np.cumsum(scale.highest)[:-1]]).astype(np.int64)
@@ -209,7 +209,7 @@ class _Derivatives:
         self.given = given
 
     def of(self, values: FloatArray, posterior: FloatArray) -> FloatArray:
-        """Return them for some persons, each by how probable the class is."""
+        """Return them for some persons, each multiplied by the posterior of the class."""
         levels = np.zeros((len(values), self.given.shape[1]))
         reached = np.zeros((len(values), self.q.size))
         totals.expect_rows(np.ascontiguousarray(values), self.scale, levels, reached)
@@ -219,7 +219,7 @@ class _Derivatives:
 
 
 def _free(parameters: ItemParameters, scale: ItemScale) -> BoolArray:
-    """Return which parameters vary: one step and one total of each class, and one class, do not."""
+    """Return the free parameters: not one step and one total per class, and not one class."""
     chosen = []
     for y in range(scale.n_classes):
         steps = ~np.isnan(parameters.thresholds[:, y])

@@ -1,4 +1,4 @@
-"""Whether items have finite estimates, and what to say where they have none (Fischer 1981)."""
+"""Whether items have finite estimates, and messages if they have not (Fischer 1981)."""
 
 import warnings
 
@@ -9,17 +9,17 @@ from scipy.sparse.csgraph import connected_components
 from exchangeable.rasch.answers import Answers
 
 FEW_PERSONS = 30
-"""Standard errors of fewer persons say little."""
+"""Standard errors based on fewer persons mean little."""
 MOST_NAMES = 8
 FIRST = 2_000
-"""Persons who are looked at first, in the hope that they are enough."""
+"""Number of persons checked first, in the hope that they are enough."""
 
 
 def usable_items(answers: Answers) -> npt.NDArray[np.bool_]:
-    """Return which items have finite estimates, with a warning that names those that have none.
+    """Return which items have finite estimates, with a warning that names the others.
 
-    An item to which all persons with information gave the same answer has none; without it other
-    persons may have an extreme score, so that the rest is looked at again.
+    An item to which all informative persons gave the same answer has none. Without it, other
+    persons may have an extreme score, so the remaining items are checked again.
     """
     used = np.ones(answers.highest.size, dtype=bool)
     while True:
@@ -49,11 +49,11 @@ def usable_items(answers: Answers) -> npt.NDArray[np.bool_]:
 
 
 def check_existence(answers: Answers) -> None:
-    """Refuse answers of which the likelihood has no maximum.
+    """Raise an error if the likelihood of the answers has no maximum.
 
-    For every division of the items in two groups somebody must do better in the first and worse in
-    the second: items, linked where a person does not have the lowest answer in one and not the
-    highest in the other, must hang together in both directions.
+    For every division of the items into two groups, somebody must do better in the first and worse
+    in the second. So the graph of items, with an edge from one item to another if a person does not
+    have the lowest answer in the one and not the highest in the other, must be strongly connected.
     """
     n_persons = len(answers.values)
     if not n_persons:
@@ -87,7 +87,7 @@ def check_existence(answers: Answers) -> None:
 
 
 def _strong_groups(answers: Answers, size: int) -> tuple[int, npt.NDArray[np.int32]]:
-    """Return the groups of items that the first persons link in both directions."""
+    """Return the groups of items connected in both directions by the first persons."""
     values, known = answers.values[:size], answers.known[:size]
     above = (values > 0).astype(np.float32)
     below = ((values < answers.highest) & known).astype(np.float32)
@@ -96,7 +96,7 @@ def _strong_groups(answers: Answers, size: int) -> tuple[int, npt.NDArray[np.int
 
 
 def check_answers(answers: Answers) -> None:
-    """Refuse items with answers that nobody gave."""
+    """Raise an error for items with answers that nobody gave."""
     seen = np.zeros((answers.highest.size, int(answers.highest.max()) + 1), dtype=bool)
     for answer in range(seen.shape[1]):
         seen[:, answer] = (answers.values == answer).any(axis=0)
@@ -121,7 +121,7 @@ def _check_linked(answers: Answers, together: npt.NDArray[np.bool_]) -> None:
 
 
 def listed(names: list[str]) -> str:
-    """Return some names as text.
+    """Return some names as a text.
 
     >>> listed(["a", "b"])
     "items 'a', 'b'"

@@ -14,7 +14,7 @@ from exchangeable.rasch.parameters import ItemParameters
 
 
 def scale_of(model: Any) -> ItemScale:
-    """Return the items of a fitted estimator, or say that there are none."""
+    """Return the items of a fitted estimator, or raise an error if it has none."""
     scale: ItemScale | None = model._fitted().item_scale()
     if scale is None:
         raise AttributeError(
@@ -25,7 +25,7 @@ def scale_of(model: Any) -> ItemScale:
 
 
 def item_names(model: Any, scale: ItemScale) -> tuple[str, ...]:
-    """Return what the items of a fitted estimator are called."""
+    """Return the names of the items of a fitted estimator."""
     known = getattr(model, "feature_names_in_", None)
     return tuple(f"x{j}" if known is None else str(known[j]) for j in scale.columns)
 
@@ -33,8 +33,8 @@ def item_names(model: Any, scale: ItemScale) -> tuple[str, ...]:
 def item_parameters(model: Any, X: Any, sample_weight: Any = None) -> ItemParameters:
     """Return the items of a fitted mixture with standard errors.
 
-    Errors are those of a fit to these rows without priors: smoothing, which pulls estimates
-    together, makes them too large rather than too small.
+    Errors are those of a fit to these rows without priors. Smoothing, which shrinks estimates
+    towards each other, makes them too large rather than too small.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def item_parameters(model: Any, X: Any, sample_weight: Any = None) -> ItemParame
     X : array-like of shape (n_persons, n_columns)
         The rows that it was fitted to.
     sample_weight : array-like of shape (n_persons,), optional
-        How much each row counts.
+        Weight of each row.
 
     Examples
     --------

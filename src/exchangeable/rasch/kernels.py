@@ -1,4 +1,4 @@
-"""Compiled loops over persons: abilities at which the score is what was expected."""
+"""Compiled loops over persons: abilities at which the expected score equals the observed one."""
 
 from typing import NamedTuple
 
@@ -11,16 +11,16 @@ _compile = compiled()
 
 MOST_STEPS = 200
 FARTHEST = 60.0
-"""Abilities are looked for between minus and plus this."""
+"""Abilities are searched between minus and plus this."""
 
 
 class Items(NamedTuple):
-    """Items as the loops take them.
+    """Items in the form that the loops need.
 
     Attributes
     ----------
     begins, highest : array of shape (n_items,)
-        Where the steps of each item begin, and how many there are.
+        First step of each item, and number of steps.
     log_credits : array of shape (n_steps,)
         log ε of all steps.
     """
@@ -32,7 +32,7 @@ class Items(NamedTuple):
 
 @_compile
 def moments(pattern, items, ability, out):  # type: ignore[no-untyped-def]
-    """Write mean, variance and third central moment of the score in the items answered."""
+    """Write mean, variance and third central moment of the score on the answered items."""
     mean, variance, third = 0.0, 0.0, 0.0
     for j in range(items.highest.size):
         if not pattern[j]:
@@ -60,8 +60,8 @@ def moments(pattern, items, ability, out):  # type: ignore[no-untyped-def]
 def solve_abilities(patterns, scores, items, weighted, abilities, errors):  # type: ignore[no-untyped-def]
     """Write the ability of each pattern and score, and its standard error.
 
-    With `weighted` it is Warm's weighted likelihood estimate, which is finite for all scores; else
-    that of maximum likelihood, for scores that are not extreme.
+    With `weighted` this is Warm's weighted likelihood estimate, which is finite for all scores;
+    otherwise maximum likelihood, for scores that are not extreme.
     """
     expected = np.empty(3)
     for r in range(scores.size):
@@ -89,9 +89,9 @@ def solve_abilities(patterns, scores, items, weighted, abilities, errors):  # ty
 
 @_compile
 def spread_scores(patterns, items, out):  # type: ignore[no-untyped-def]
-    """Write the log of the ways, weighted by ε, in which items not answered add up to each total.
+    """Write the log of the ε-weighted number of ways in which the other items give each total.
 
-    It is −inf where there are none.
+    It is −inf if there are none.
     """
     width = out.shape[1]
     before, after = np.zeros(width), np.zeros(width)
@@ -120,9 +120,9 @@ def spread_scores(patterns, items, out):  # type: ignore[no-untyped-def]
 
 @_compile
 def share_out(chances, scores, weights, shares, out):  # type: ignore[no-untyped-def]
-    """Add the weight of persons to the totals that they may have, by how probable these are.
+    """Distribute the weight of persons over their possible totals, by the totals' probabilities.
 
-    `chances` are those of the score of each person given a total, up to a factor of the person.
+    `chances` is the probability of each person's score given a total, up to a factor per person.
     """
     for r in range(scores.size):
         end = min(chances.shape[1], shares.size - scores[r])

@@ -1,4 +1,4 @@
-"""Item parameters as psychometricians write them: thresholds and locations that sum to zero."""
+"""Item parameters in psychometric form: thresholds and locations that sum to zero."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,22 +14,22 @@ from exchangeable.rasch.answers import step_names
 
 @dataclass(frozen=True)
 class ItemParameters:
-    """Difficulties of items, for one class or several, and what is known about their errors.
+    """Difficulties of items, for one class or several, with their covariances.
 
     The threshold of a step is the ability at which a person is as likely to reach it as to stay one
     answer below. The location of an item is the mean of its thresholds: its difficulty, if it is
-    binary. In each class locations sum to zero. What has no finite estimate is NaN.
+    binary. In each class locations sum to zero. Parameters without a finite estimate are NaN.
 
     Attributes
     ----------
     names : tuple of str
-        What the items are called.
+        Names of the items.
     highest : array of shape (n_items,)
         The highest answer of each item.
     thresholds : array of shape (n_steps, n_classes)
         Thresholds of all steps, item by item.
     covariance : array of shape (n_classes * n_steps, n_classes * n_steps) or None
-        Covariances of all thresholds, class by class; None where no rows were given to find them.
+        Covariances of all thresholds, class by class; None if no rows were given to estimate them.
     """
 
     names: tuple[str, ...]
@@ -51,21 +51,21 @@ class ItemParameters:
 
     @property
     def standard_errors(self) -> FloatArray:
-        """Standard error of each location, shape (n_items, n_classes); NaN where not known."""
+        """Standard error of each location, shape (n_items, n_classes); NaN if unknown."""
         return self._errors(averages(self.highest))
 
     @property
     def threshold_errors(self) -> FloatArray:
-        """Standard error of each threshold, shape (n_steps, n_classes); NaN where not known."""
+        """Standard error of each threshold, shape (n_steps, n_classes); NaN if unknown."""
         return self._errors(np.eye(len(self.thresholds)))
 
     def intervals(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of confidence intervals of the locations, by the normal distribution.
+        """Return confidence limits of the locations, by the normal distribution.
 
         Parameters
         ----------
         level : float
-            How often such intervals hold the true value.
+            The confidence level.
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level}")
@@ -73,7 +73,7 @@ class ItemParameters:
         return self.locations - reach, self.locations + reach
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one entry per step and class, as tables have them."""
+        """Return one entry per step and class, for tables."""
         steps, errors = step_names(self.names, self.highest), self.threshold_errors
         return [
             {
@@ -88,7 +88,7 @@ class ItemParameters:
         ]
 
     def to_frame(self) -> Any:
-        """Return the thresholds as a data frame of pandas."""
+        """Return the thresholds as a pandas data frame."""
         import pandas as pd
 
         return pd.DataFrame(self.rows())
@@ -147,13 +147,13 @@ def among(
 
 
 def averages(highest: IntArray) -> FloatArray:
-    """Return the matrix that takes thresholds to locations, shape (n_items, n_steps)."""
+    """Return the matrix that maps thresholds to locations, shape (n_items, n_steps)."""
     items = items_of(highest)
     return np.asarray((np.arange(highest.size)[:, None] == items) / highest[items])
 
 
 def differences(highest: IntArray) -> FloatArray:
-    """Return the matrix that takes log ε to thresholds, shape (n_steps, n_steps)."""
+    """Return the matrix that maps log ε to thresholds, shape (n_steps, n_steps)."""
     answers = answers_of(highest)
     matrix = -np.eye(answers.size)
     later = np.flatnonzero(answers > 1)
@@ -162,13 +162,13 @@ def differences(highest: IntArray) -> FloatArray:
 
 
 def centring(highest: IntArray) -> FloatArray:
-    """Return the matrix that takes thresholds to those whose locations sum to zero."""
+    """Return the matrix that maps thresholds to those whose locations sum to zero."""
     n_steps = int(highest.sum())
     return np.asarray(np.eye(n_steps) - averages(highest).sum(axis=0) / highest.size)
 
 
 def to_thresholds(highest: IntArray) -> FloatArray:
-    """Return the matrix that takes log ε to centred thresholds.
+    """Return the matrix that maps log ε to centred thresholds.
 
     >>> to_thresholds(np.array([1, 1])).tolist()
     [[-0.5, 0.5], [0.5, -0.5]]

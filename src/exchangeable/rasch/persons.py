@@ -1,8 +1,8 @@
-"""Abilities of persons, from their scores in the items they answered.
+"""Abilities of persons, from their scores on the items they answered.
 
-Warm's weighted likelihood estimate takes away most of the bias of maximum likelihood and is finite
-for every score. The expected a posteriori estimate (EAP) is the mean ability of persons with such a
-score, where abilities are normally distributed.
+Warm's weighted likelihood estimate removes most of the bias of maximum likelihood and is finite for
+every score. The expected a posteriori estimate (EAP) is the mean ability of persons with a given
+score, if abilities are normally distributed.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from exchangeable.rasch.curves import log_normalisers
 METHODS = ("wle", "eap", "ml")
 N_NODES = 81
 REACH = 6.0
-"""Integrals go this many standard deviations to both sides."""
+"""Integrals extend this many standard deviations to both sides."""
 MOST_STEPS = 2000
 CHUNK = 1 << 12
 
@@ -44,11 +44,11 @@ class Abilities:
     Attributes
     ----------
     scores : array of shape (n,)
-        The score in the items answered.
+        The score on the answered items.
     estimate, standard_error : array of shape (n,)
-        NaN where there is no estimate: nothing was answered, or maximum likelihood is infinite.
+        NaN if there is no estimate: nothing was answered, or maximum likelihood is infinite.
     method : {"wle", "eap", "ml"}
-        How they were estimated. Standard errors of EAP are posterior standard deviations.
+        The method of estimation. Standard errors of EAP are posterior standard deviations.
     """
 
     scores: IntArray
@@ -57,7 +57,7 @@ class Abilities:
     method: str
 
     def to_frame(self) -> Any:
-        """Return the estimates as a data frame of pandas."""
+        """Return the estimates as a pandas data frame."""
         import pandas as pd
 
         columns = {
@@ -81,7 +81,7 @@ def estimate_abilities(
     method: str = "wle",
     population: Population | None = None,
 ) -> Abilities:
-    """Return an ability for each line of items answered, and score in these.
+    """Return an ability for each combination of answered items and score.
 
     Parameters
     ----------
@@ -92,11 +92,11 @@ def estimate_abilities(
     known : array of shape (n_lines, n_items)
         Which items were answered.
     scores : array of shape (n_lines,)
-        The score in these.
+        The score on these.
     method : {"wle", "eap", "ml"}
-        How to estimate.
+        The method of estimation.
     population : Population, optional
-        What EAP takes abilities to be distributed as.
+        The population of abilities that EAP assumes.
     """
     if method not in METHODS:
         raise ValueError(f"method={method!r} is unknown; expected one of {', '.join(METHODS)}")
@@ -126,7 +126,7 @@ def estimate_abilities(
 
 
 def fit_population(highest: IntArray, log_credits: FloatArray, answered: Answered) -> Population:
-    """Return the normal distribution of abilities under which the scores are likeliest, by EM.
+    """Return the normal distribution of abilities that maximises the likelihood, by EM.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def fit_population(highest: IntArray, log_credits: FloatArray, answered: Answere
     log_credits : array of shape (n_steps,)
         log ε of all steps.
     answered : Answered
-        Who answered what, with extreme scores.
+        The answers, with extreme scores.
     """
     nodes = np.linspace(-2 * REACH, 2 * REACH, 2 * N_NODES - 1)
     whose = np.repeat(np.arange(len(answered.patterns)), np.diff(answered.begins))
@@ -165,7 +165,7 @@ def fit_population(highest: IntArray, log_credits: FloatArray, answered: Answere
 
 
 def _nodes(population: Population) -> tuple[FloatArray, FloatArray]:
-    """Return abilities and the logarithms of their shares, up to a constant."""
+    """Return abilities and their log-weights, up to a constant."""
     standard = np.linspace(-REACH, REACH, N_NODES)
     return population.mean + population.deviation * standard, -0.5 * standard**2
 
@@ -177,6 +177,6 @@ def _log_scores(
     scores: IntArray,
     nodes: FloatArray,
 ) -> FloatArray:
-    """Return log P(score | ability), without what does not depend on ability."""
+    """Return log P(score | ability), without terms that do not depend on ability."""
     norm = log_normalisers(highest, log_credits, nodes)
     return np.asarray(scores[:, None] * nodes - known.astype(np.float64) @ norm)

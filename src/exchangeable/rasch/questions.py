@@ -1,4 +1,4 @@
-"""What can be asked of items that were fitted: abilities, curves, tests and differences."""
+"""Queries about fitted items: abilities, curves, tests and differences."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from exchangeable.rasch.persons import Abilities, Population, estimate_abilities
 
 
 class RaschQuestions:
-    """Mixin for estimators with `item_parameters_`, classes, and the scores that they have seen."""
+    """Mixin for estimators with `item_parameters_`, classes, and the scores of the training set."""
 
     item_parameters_: ItemParameters
     weights_: FloatArray
@@ -29,7 +29,7 @@ class RaschQuestions:
 
     @property
     def populations_(self) -> list[Population]:
-        """Normal distribution of abilities in each class under which the scores are likeliest."""
+        """Normal distribution of abilities in each class, by maximum likelihood."""
         check_is_fitted(self, "item_parameters_")
         classes = range(self.weights_.size)
         return [fit_population(*self._items(y)[:2], self._answered[y]) for y in classes]
@@ -41,19 +41,19 @@ class RaschQuestions:
         component: int | None = None,
         population: Population | None = None,
     ) -> Abilities:
-        """Estimate abilities of persons, or of each raw score.
+        """Estimate the abilities of persons, or for each raw score.
 
         Parameters
         ----------
         X : array-like of shape (n_persons, n_items), optional
-            Answers, NaN where there is none; by default there is an estimate for each score of
-            persons who answered all items.
+            Answers, NaN if missing; by default there is an estimate for each score of persons who
+            answered all items.
         method : {"wle", "eap", "ml"}
             Warm's weighted likelihood estimate; the mean ability of persons with this score in a
             normal population; or maximum likelihood, which is NaN for extreme scores.
         component : int, optional
-            The class by whose items to estimate; by default each person's most probable one, and
-            0 where X is not given.
+            The class whose items to use; by default each person's most probable one, and 0 if X is
+            not given.
         population : Population, optional
             For ``"eap"``: by default the class's own, fitted to the training set.
         """
@@ -82,45 +82,45 @@ class RaschQuestions:
     def characteristic_curves(self, abilities: Any, component: int = 0) -> FloatArray:
         """Return the mean answer to each item at given abilities, shape (n_abilities, n_items).
 
-        Of a binary item it is the probability of solving it.
+        For a binary item it is the probability of solving it.
 
         Parameters
         ----------
         abilities : array-like of shape (n_abilities,)
-            Where to look.
+            The abilities.
         component : int
             The class.
         """
         return self._curves(curves.expected_answers, abilities, component)
 
     def information(self, abilities: Any, component: int = 0) -> FloatArray:
-        """Return how much each item tells at given abilities, shape (n_abilities, n_items).
+        """Return the information of each item at given abilities, shape (n_abilities, n_items).
 
-        The sum over items is the information of the test, and one over its root the standard error
-        of an ability.
+        The sum over items is the information of the test; the inverse of its square root is the
+        standard error of an ability.
 
         Parameters
         ----------
         abilities : array-like of shape (n_abilities,)
-            Where to look.
+            The abilities.
         component : int
             The class.
         """
         return self._curves(curves.item_information, abilities, component)
 
     def andersen(self, X: Any, split: Any = "median", sample_weight: Any = None) -> AndersenTest:
-        """Test whether the items are the same in groups of persons, by Andersen's test.
+        """Test whether items have the same parameters in groups of persons, by Andersen's test.
 
         Parameters
         ----------
         X : array-like of shape (n_persons, n_items)
-            Answers, NaN where there is none.
+            Answers, NaN if missing.
         split : {"median", "mean", "ability"} or array-like of shape (n_persons,)
-            The groups: low and high scores, by the median or the mean score of those who answered
-            the same items; low and high abilities, where few persons answered the same; or a group
-            for each person.
+            The groups: low and high scores, split at the median or mean score of those who answered
+            the same items; low and high abilities, if few persons answered the same items; or a
+            group for each person.
         sample_weight : array-like of shape (n_persons,), optional
-            How much each person counts.
+            Weight of each person.
         """
         answers = self._answers(X, sample_weight)
         if isinstance(split, str) and split == "ability":
@@ -129,7 +129,7 @@ class RaschQuestions:
         return andersen_test(answers, split, self.n_jobs)
 
     def differences(self, first: int = 0, second: int = 1) -> ItemDifferences:
-        """Return how the items differ between two classes, item by item, with standard errors.
+        """Return the differences of items between two classes, with standard errors.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class RaschQuestions:
         return compare_classes(self.item_parameters_, first, second)
 
     def _answers(self, X: Any, sample_weight: Any = None) -> Answers:
-        """Return checked answers to the items that were fitted."""
+        """Return checked answers to the fitted items."""
         check_is_fitted(self, "item_parameters_")
         validate_data(self, X, reset=False, skip_check_array=True)
         items = self.item_parameters_
@@ -158,7 +158,7 @@ class RaschQuestions:
         return items.highest[used], to_credits(items.highest[used], own), used
 
     def _sorted(self, answers: Answers, y: int, weights: FloatArray) -> Answered:
-        """Return persons by score in the items that have estimates in a class."""
+        """Return persons grouped by score on the items that have estimates in a class."""
         used = ~np.isnan(self.item_parameters_.locations[:, y])
         inside = answers.only(items=used)
         return sort_answers(Answers(inside.names, inside.values, weights, inside.highest))

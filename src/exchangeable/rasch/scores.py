@@ -1,4 +1,4 @@
-"""The distribution of raw scores: how many persons have each total of all items."""
+"""The distribution of raw scores: the share of persons with each total of all items."""
 
 import numpy as np
 
@@ -13,10 +13,10 @@ ENOUGH = 1e-9
 def score_distribution(
     highest: IntArray, log_credits: FloatArray, answered: Answered
 ) -> FloatArray:
-    """Return the share of persons with each total, under which the scores are likeliest.
+    """Return the maximum likelihood distribution of totals.
 
-    Where all answers are known these are the relative frequencies. Otherwise persons are shared out
-    over the totals that they may have, given the items, by EM; no shape is assumed.
+    If all answers are known these are the relative frequencies. Otherwise persons are distributed
+    over their possible totals, given the items, by EM; no shape is assumed.
 
     Parameters
     ----------
@@ -25,10 +25,10 @@ def score_distribution(
     log_credits : array of shape (n_steps,)
         log ε of all steps, centred.
     answered : Answered
-        Who answered what, with extreme scores.
+        The answers, with extreme scores.
     """
     width = int(highest.sum()) + 1
-    mass = answered.weights / answered.weights.max()  # neither tiny nor huge, whatever they are
+    mass = answered.weights / answered.weights.max()  # neither tiny nor huge
     whose = np.repeat(np.arange(len(answered.patterns)), np.diff(answered.begins))
     known = answered.patterns[whose]
     whole = known.all(axis=1)

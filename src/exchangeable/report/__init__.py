@@ -1,9 +1,9 @@
-"""A self-contained HTML page about a model: its blocks, its counts, and a panel for questions.
+"""A self-contained HTML page about a model: its blocks, its counts, and a panel for queries.
 
-The page holds the model's parameters and the arithmetic in plain JavaScript, and needs no network.
-A family takes part by what its model returns from `on_page`, and by the script in its folder; where
-there is none, or an answer would take too long, the page says which questions it leaves out. Cards
-of the classes are on every page.
+The page contains the model's parameters and the computations in plain JavaScript, and needs no
+network. A family takes part through `on_page` of its model and the script in its folder. If a
+family has none, or an answer would take too long, the page says which queries it leaves out. Every
+page has cards of the classes.
 """
 
 import html
@@ -41,7 +41,7 @@ def write_report(
     names: Sequence[str] | None = None,
     title: str | None = None,
 ) -> None:
-    """Write a page about a fitted model, replacing the file in one step.
+    """Write a page about a fitted model, replacing the file atomically.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def report_html(model: Any, *, names: Sequence[str] | None = None, title: str | 
 
 
 def _data(model: MixtureEstimator, names: Sequence[str] | None, title: str) -> dict[str, Any]:
-    """Return what the page's scripts read."""
+    """Return the data that the page's scripts read."""
     inner, what = model._fitted(), word_for_classes(model)
     found = _names(model, names, inner.n_variables)
     return {
@@ -117,7 +117,7 @@ def _data(model: MixtureEstimator, names: Sequence[str] | None, title: str) -> d
 
 
 def _names(model: Any, names: Sequence[str] | None, n: int) -> list[str]:
-    """Return the names of the variables: those given, those of the training set, or numbers."""
+    """Return the names of the variables: given ones, those of the training set, or numbers."""
     known = column_names(model) if names is None else names
     if len(known) != n:
         raise ValueError(
@@ -127,7 +127,7 @@ def _names(model: Any, names: Sequence[str] | None, n: int) -> list[str]:
 
 
 def _of_binary(model: MixtureEstimator, inner: Model, names: list[str]) -> dict[str, Any]:
-    """Return what only pages about binary columns have: blocks, and trees if there are any."""
+    """Return the data of pages about binary columns only: blocks, and trees if there are any."""
     with np.errstate(divide="ignore"):
         log_q = [np.log(q) for blocks in inner.count_probabilities() for q in blocks]
     return {

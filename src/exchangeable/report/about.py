@@ -1,4 +1,4 @@
-"""What a model is, in a few sentences at the head of its page."""
+"""The description of a model at the top of its page, in a few sentences."""
 
 from typing import Any
 
@@ -18,11 +18,11 @@ BLOCKS = {
     "independent": "one per variable",
     "given": "as they were given",
 }
-"""Where blocks come from, by the names of `Blocks.method`."""
+"""How blocks were found, by the names of `Blocks.method`."""
 
 
 def families_of(model: Any) -> list[str]:
-    """Return the names of the families that the model is made of."""
+    """Return the names of the families in the model."""
     members = [member["family"] for member in getattr(model, "members_", ())]
     fitted = specs_for([as_family(model.family)[0]], model._schema()) if not members else []
     return list(dict.fromkeys([*members, *(spec.name for spec in fitted)]))
@@ -34,7 +34,7 @@ def word_for_classes(model: Any) -> str:
 
 
 def about(model: MixtureEstimator) -> str:
-    """Return the sentences: how large the model is, what it is made of, and how well it fits."""
+    """Return the sentences: the size of the model, what it is made of, and how well it fits."""
     inner, what = model._fitted(), word_for_classes(model)
     k, n = inner.n_classes, inner.n_variables
     plural = {"class": "classes", "component": "components"}[what] if k > 1 else what
@@ -55,7 +55,7 @@ def about(model: MixtureEstimator) -> str:
 
 
 def _blocks(model: Any, what: str) -> str:
-    """Return how many blocks there are, and where they came from."""
+    """Return the number of blocks, and how they were found."""
     counts = [partition.n_blocks for partition in model._fitted().partitions]
     mean = float(np.mean(counts))
     number = f"{mean:,.0f}" if mean % 1 == 0 or mean >= 10 else f"{mean:.1f}"
@@ -69,7 +69,7 @@ def _blocks(model: Any, what: str) -> str:
 
 
 def fixed(value: float, digits: int = 4) -> str:
-    """Return a number with this many digits after the point, never a zero with a sign.
+    """Return a number with this many digits after the point, never a negative zero.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the classes are like: a card for each with its most telling variables, and a table."""
+"""What the classes are like: a card for each with its most distinctive variables, and a table."""
 
 from typing import Any, NamedTuple
 
@@ -12,18 +12,19 @@ MOST_CARDS, MOST_LINES, MOST_COLUMNS = 24, 6, 8
 
 
 class Telling(NamedTuple):
-    """Averages over all classes, and how much each line of a profile sets each class apart."""
+    """Averages over all classes, and how strongly each line of a profile distinguishes a class."""
 
     whole: FloatArray
     nats: FloatArray
 
 
 def telling(profiles: Profiles) -> Telling:
-    """Return the averages over classes and how far each class is from them, in nats.
+    """Return the averages over classes, and the divergence of each class from them, in nats.
 
-    It is the Kullback-Leibler divergence of a class from the average: of a probability as a coin,
-    of the mean of counts as Poisson, of a measurement's mean as normal with the overall variance.
-    Lines with standard deviations never tell anything.
+    It is the Kullback-Leibler divergence of a class from the average: for probabilities of a
+    Bernoulli variable, for means of counts of a Poisson distribution, for means of measurements of
+    a normal distribution with the overall variance. Lines with standard deviations are never
+    distinctive.
 
     Examples
     --------
@@ -53,7 +54,7 @@ def telling(profiles: Profiles) -> Telling:
 
 
 def profile_data(model: Any, names: list[str]) -> dict[str, Any]:
-    """Return the cards of the largest classes, and for columns of other kinds the table."""
+    """Return the cards of the largest classes, and a table if there are other kinds of columns."""
     profiles = profiles_of(model)
     position = {item: j for j, item in enumerate(profiles.items)}
     binary = model._schema() is None
@@ -95,5 +96,5 @@ def _card(y: int, profiles: Profiles, found: Telling, lines: list[str]) -> dict[
 
 
 def _number(value: float) -> str:
-    """Return a number with four digits that count."""
+    """Return a number with four significant digits."""
     return f"{value + 0.0:.4g}"

@@ -18,12 +18,12 @@ CURVES = (("aic", "AIC", "#8a93a8"), ("bic", "BIC", "#3f55c9"), ("abic", "aBIC",
 def write_classes_report(
     analysis: Analysis, path: str | os.PathLike[str], *, title: str = "Latent classes"
 ) -> None:
-    """Write a page about a latent class analysis, replacing the file in one step.
+    """Write a page about a latent class analysis, replacing the file atomically.
 
     Parameters
     ----------
     analysis : Analysis
-        What `exchangeable.classes.analyse` has returned.
+        The result of `exchangeable.classes.analyse`.
     path : path-like
         The file to write, usually ending in ``.html``. It needs no network.
     title : str
@@ -85,7 +85,7 @@ def _card(profiles: Profiles, y: int) -> str:
 
 
 def _scaled(profiles: Profiles, i: int, numbers: Any) -> Any:
-    """Return numbers between 0 and 1: means by the range of all classes and their intervals."""
+    """Scale numbers to between 0 and 1: means by the range of all classes and their intervals."""
     if profiles.entries[i].is_share:
         return np.clip(numbers, 0.0, 1.0)
     every = [profiles.values[i]] + (

@@ -1,4 +1,4 @@
-"""What pages of tables and pictures have in common: head, style, sections, and escaped text."""
+"""What all pages have in common: head, style, sections, and escaped text."""
 
 import os
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from exchangeable.storage.files import replacing
 
 
 def text(value: Any) -> str:
-    """Return a text as it is written into a page.
+    """Return a text escaped for a page.
 
     >>> text("a < b")
     'a &lt; b'
@@ -20,7 +20,7 @@ def text(value: Any) -> str:
 
 
 def scrolling(result: Any) -> str:
-    """Return a table that scrolls by itself where the page is too narrow for it."""
+    """Return a table that scrolls by itself if the page is too narrow for it."""
     return f'<div class="scroll">{result.to_html()}</div>'
 
 
@@ -32,9 +32,9 @@ def framed(title: str, sections: Iterable[tuple[str, str]], note: str = "") -> s
     title : str
         Heading of the page.
     sections : iterable of (str, str)
-        The heading of each section, and what is in it, as HTML.
+        The heading and the content (HTML) of each section.
     note : str
-        What stands under the heading.
+        The text below the page's heading.
     """
     style = (files("exchangeable.report") / "classes.css").read_text(encoding="utf-8")
     told = f'<p class="note">{text(note)}</p>' if note else ""
@@ -51,6 +51,6 @@ def framed(title: str, sections: Iterable[tuple[str, str]], note: str = "") -> s
 
 
 def write_page(page: str, path: str | os.PathLike[str]) -> None:
-    """Write a page, replacing the file in one step."""
+    """Write a page, replacing the file atomically."""
     with replacing(path, "w") as file:
         file.write(page)

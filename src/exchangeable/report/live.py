@@ -1,4 +1,4 @@
-"""What the live panel of a page computes with: parameters, columns, and the families' scripts."""
+"""The data behind a page's live panel: parameters, columns, and the families' scripts."""
 
 import base64
 from importlib.resources import files
@@ -12,25 +12,25 @@ from exchangeable.families.page import OnPage
 from exchangeable.queries import distributions, information
 
 MOST_STEPS = 2e7
-"""Steps after which an answer would no longer come at once: about half a second."""
+"""Number of steps beyond which answers are no longer instant: about half a second."""
 MOST_BYTES = 32 << 20
-"""Parameters that a page can hold."""
+"""Maximum number of parameters on a page."""
 TAIL = 0.005
-"""A slider leaves this share of the measurements out at either end; a field takes all."""
+"""A slider leaves out this share of the measurements at either end; a field accepts all."""
 SLOW = "An answer of this model takes more steps than a page can make at once"
 LARGE = "The parameters of this model are too large for a page"
 FOREIGN = "The answers of this model are computed in Python alone"
 
 
 class Live(NamedTuple):
-    """What a page holds of a model, and the scripts that go with it; or why there is no panel."""
+    """What a page contains of a model, with the scripts it needs; or why there is no panel."""
 
     data: dict[str, Any]
     scripts: list[str]
 
 
 def live_panel(model: MixtureEstimator) -> Live:
-    """Return what the live panel needs, or the reason why the page leaves it out."""
+    """Return the data for the live panel, or the reason why the page leaves it out."""
     found = model._fitted().on_page()
     if found is None:
         return Live({"leftOut": FOREIGN}, [])
@@ -44,14 +44,14 @@ def live_panel(model: MixtureEstimator) -> Live:
 
 
 def _gain_steps(model: MixtureEstimator, normals: int) -> float:
-    """Return what it takes to say how much measurements would tell."""
+    """Return the data for information gains of measurements."""
     schema, k = model._schema(), normals * model._fitted().n_classes
     kinds = [] if schema is None else [column.kind for column in schema.columns]
     return float(kinds.count("continuous") * k * (k * information.NODES + distributions.NODES))
 
 
 def _columns(model: MixtureEstimator) -> dict[str, Any]:
-    """Return the columns and the nodes of quadratures, nothing where all columns are binary."""
+    """Return the columns and the nodes of quadratures, or nothing if all columns are binary."""
     schema = model._schema()
     if schema is None:
         return {}
@@ -76,7 +76,7 @@ def _columns(model: MixtureEstimator) -> dict[str, Any]:
 
 
 def _parts(value: Any) -> list[Any]:
-    """Return what a value of `OnPage.data` holds, one level down."""
+    """Return the content of a value of `OnPage.data`, one level down."""
     if isinstance(value, OnPage):
         return [value.data]
     return list(value.values()) if isinstance(value, dict) else value
@@ -91,14 +91,14 @@ def _packages(value: Any) -> list[str]:
 
 
 def _size(value: Any) -> int:
-    """Return the bytes of all arrays."""
+    """Return the total size of all arrays in bytes."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     return 0 if isinstance(value, str | int | float) else sum(map(_size, _parts(value)))
 
 
 def packed(value: Any) -> Any:
-    """Return what JSON can hold: arrays as text, exact to the last bit.
+    """Convert to what JSON can represent: arrays become text, exact to the last bit.
 
     >>> packed({"q": np.array([0.5]), "k": 2})
     {'q': {'packed': 'f8', 'bytes': 'AAAAAAAA4D8='}, 'k': 2}

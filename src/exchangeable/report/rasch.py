@@ -16,7 +16,7 @@ from exchangeable.report.frame import framed, scrolling, text, write_page
 
 WIDTH, HEIGHT, MARGIN = 560, 260, 36
 REACH = 4.0
-"""Curves go this far to both sides."""
+"""Curves extend this far to both sides."""
 COLOURS = ("#3f55c9", "#d56b2f", "#3a9a6a", "#8a4fc7", "#b8860b", "#c23b64", "#4a7f9e", "#6b6f7a")
 METHODS = {"wle": "Warm's weighted likelihood", "eap": "expected a posteriori", "ml": "likelihood"}
 
@@ -45,7 +45,7 @@ class RaschAnalysis:
     method : {"wle", "eap", "ml"}
         How abilities are estimated.
     test : AndersenTest or None
-        Whether items are the same in groups of persons.
+        Whether items have the same parameters in groups of persons.
     """
 
     model: RaschModel
@@ -54,7 +54,7 @@ class RaschAnalysis:
     test: AndersenTest | None = None
 
     def tables(self) -> dict[str, Tabular]:
-        """Return the results by what their files are called."""
+        """Return the results, by the names of their files."""
         found: dict[str, Tabular] = {"items": self._items()}
         for y in range(self.model.weights_.size):
             suffix = f"_class{y}" if self.model.weights_.size > 1 else ""
@@ -91,7 +91,7 @@ class RaschAnalysis:
 
     @property
     def methods(self) -> str:
-        """What was done, as a methods section says it."""
+        """The methods, as a paper's methods section describes them."""
         items, k = self.model.item_parameters_, self.model.weights_.size
         graded = bool((items.highest > 1).any())
         what = "partial credit model" if graded else "Rasch model"
@@ -112,7 +112,7 @@ class RaschAnalysis:
 def write_rasch_report(
     analysis: RaschAnalysis, path: str | os.PathLike[str], *, title: str = "Rasch model"
 ) -> None:
-    """Write a page about a Rasch model, replacing the file in one step.
+    """Write a page about a Rasch model, replacing the file atomically.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _curves_svg(model: RaschModel, y: int) -> str:
 
 
 def _legend(names: Sequence[str]) -> str:
-    """Return which colour is which item; with more items than colours, how to find out."""
+    """Return the legend of the items; with more items than colours, how to identify them."""
     if len(names) > len(COLOURS):
         return '<p class="note">Point at a curve to see which item it is.</p>'
     entries = "".join(

@@ -1,4 +1,4 @@
-"""The trees of classes, where a family has them and they are small enough to be drawn."""
+"""Drawings of the trees of classes, if a family has them and they are small enough."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ MOST_NODES, MOST_TREES, MOST_MEMBERS = 80, 24, 4
 def tree_data(inner: Model, log_prior: FloatArray, names: list[str]) -> dict[str, Any]:
     """Return the nodes and edges of the trees of the largest classes; nothing without edges.
 
-    Nodes are blocks where all numbers of an edge's ends are numbers of blocks, variables otherwise.
-    Trees with too many nodes are left out, and the page says so.
+    Nodes are blocks if all ends of edges are numbers of blocks, and variables otherwise. Trees with
+    too many nodes are left out, and the page says so.
     """
     edges = inner.edges()
     if not any(len(each) for each in edges):

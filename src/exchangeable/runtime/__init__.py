@@ -1,1 +1,1 @@
-"""Threads, the clock, memory and interrupts; `kernels` has what compiled loops are made of."""
+"""Threads, the clock, memory and interrupts; `kernels` is the basis of compiled loops."""

@@ -1,8 +1,8 @@
-"""Work in threads apart, which Ctrl-C leaves behind if it does not end soon.
+"""Work in separate threads, which is abandoned if it does not stop soon after Ctrl-C.
 
-Nothing can end a compiler or a long pass over rows from outside. So whoever has pressed Ctrl-C
-waits a second for such work to end by itself, and no longer. What it leads to later is ignored; it
-ends where it next looks for the interrupt.
+A compiler or a long pass over rows cannot be stopped from outside. So after Ctrl-C the main thread
+waits a second for such work to stop by itself, and no longer. Any later result is ignored; the work
+stops when it next checks for the interrupt.
 """
 
 import atexit
@@ -18,19 +18,19 @@ from typing import Any, TypeVar
 from exchangeable.runtime.interrupts import GivenUp, present_flag, watching
 
 PATIENCE = 1.0
-"""Seconds that work has after Ctrl-C to end by itself."""
+"""Seconds that work has to stop by itself after Ctrl-C."""
 OFTEN = 0.05
-"""Seconds after which whoever waits looks for the interrupt again."""
+"""Seconds between checks for the interrupt while waiting."""
 Result = TypeVar("Result")
 _at_work: set[threading.Thread] = set()
 
 
 class LeftBehind(GivenUp):
-    """Work did not end soon after Ctrl-C, and nobody waits for it any more."""
+    """Work did not stop soon after Ctrl-C, and nobody waits for it any more."""
 
 
 def begin(work: Callable[[], Result]) -> "Future[Result]":
-    """Begin some work in a thread apart, and return the future of its result."""
+    """Start some work in a separate thread, and return the future of its result."""
     future: Future[Result] = Future()
     flag = present_flag()
 
@@ -56,7 +56,7 @@ def wait_for(
 ) -> None:
     """Wait until all work has ended, or `PATIENCE` is over after `stop` was set.
 
-    Afterwards it waits on, until what there is by then is `enough` or all work has ended.
+    After that it waits until the results so far are `enough` or all work has ended.
     """
     waiting, end = set(futures), float("inf")
     while waiting and (time.monotonic() < end or not enough()):
@@ -70,9 +70,9 @@ def do(
     stop: threading.Event,
     may_leave: Callable[[], bool] = lambda: True,
 ) -> Result:
-    """Return what some work leads to.
+    """Return the result of some work.
 
-    If it does not end soon after `stop` was set, and others may leave it, it raises `LeftBehind`.
+    If it does not end soon after `stop` was set, and may be abandoned, it raises `LeftBehind`.
     """
     future = begin(work)
     wait_for([future], stop, may_leave)
@@ -83,10 +83,10 @@ def do(
 
 @atexit.register
 def _wait_at_the_end() -> None:
-    """Wait for what is at work: the process would abort if a compiler lost its memory.
+    """Wait for running work: the process would abort if a compiler lost its memory.
 
-    A program that Ctrl-C ends does not wait; the signal ends it, as it would anyway. Nor does one
-    wait that is interrupted here.
+    A program ended by Ctrl-C does not wait; the signal ends it, as it would anyway. A program that
+    is interrupted here does not wait either.
     """
     left = [thread for thread in list(_at_work) if thread.is_alive()]
     if not left or threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""Fits that leave everything as it was if they fail."""
+"""Fits that leave the estimator unchanged if they fail."""
 
 import functools
 from collections.abc import Callable
@@ -8,10 +8,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def all_or_nothing(method: Method) -> Method:
-    """Let a method that fits leave its estimator as it was if it fails.
+    """Decorate a method that fits, so that its estimator is unchanged if it fails.
 
-    What scikit-learn's validation sets at the beginning of a fit, such as ``n_features_in_``, would
-    otherwise stand beside the model of an earlier fit.
+    Otherwise, what scikit-learn's validation sets at the beginning of a fit, such as
+    ``n_features_in_``, would be combined with the model of an earlier fit.
     """
 
     @functools.wraps(method)

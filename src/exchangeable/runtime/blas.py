@@ -1,4 +1,4 @@
-"""Matrix products on one thread, while threads of ours are at work."""
+"""Matrix products on one thread while our own threads are working."""
 
 from contextlib import AbstractContextManager
 from functools import cache
@@ -9,10 +9,10 @@ from threadpoolctl import ThreadpoolController
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Return the libraries that are loaded, found once.
+    """Return the loaded libraries, found once.
 
-    To look for them is to read all that the process has mapped, which takes milliseconds, and more
-    the more kernels are compiled: longer than a small fit.
+    Looking for them means reading the list of everything mapped by the process, which takes
+    milliseconds, and longer the more kernels are compiled: more than a small fit.
     """
     import scipy.linalg  # noqa: F401  its BLAS is another one than NumPy's
 
@@ -20,9 +20,9 @@ def _libraries() -> ThreadpoolController:
 
 
 def blas_threads(limit: int = 1) -> AbstractContextManager[Any]:
-    """Let BLAS have this many threads in a block of code.
+    """Set the number of BLAS threads in a block of code.
 
-    Idle threads of a matrix product keep ours from running.
+    Idle threads of a matrix product would take cores from ours.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""When work has to end, by one clock that is handed down to every loop."""
+"""Deadlines, by one clock that is passed down to every loop."""
 
 import time
 from collections.abc import Callable
@@ -8,24 +8,24 @@ from exchangeable.runtime.interrupts import interrupted
 
 
 class OutOfTime(RuntimeError):
-    """There was no time for work to get anywhere."""
+    """There was no time for a useful result."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """A deadline, and what says how late it is.
+    """A deadline, and how to tell the time.
 
     Attributes
     ----------
     deadline : float
-        When work has to end, by `now`.
+        The deadline, by `now`.
     now : callable
-        Returns the seconds since some moment; tests put their own in place of the machine's.
+        Returns the seconds since some moment; tests replace the machine's clock.
     patient : bool
-        Whether work goes on until it has led to something, however late it is.
+        Whether work continues until it has a useful result, however late.
     worked : callable
-        Returns the seconds that processors have worked: fewer than `now` says where other programs
-        keep them busy.
+        Returns the processor seconds of the work: fewer than `now` says if other programs use the
+        processors.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Clock:
         return self.deadline < float("inf")
 
     def part(self, share: float) -> "Clock":
-        """Return a clock for a share of the time that is left."""
+        """Return a clock for a fraction of the remaining time."""
         return self.earlier((1.0 - share) * max(self.left, 0.0)) if self.limited else self
 
     def earlier(self, seconds: float) -> "Clock":
@@ -63,23 +63,23 @@ class Clock:
         return replace(self, deadline=self.deadline - seconds)
 
     def check(self) -> None:
-        """Give work up that has led to nothing yet, once the deadline has passed."""
+        """Give up work that has no result yet, once the deadline has passed."""
         if not self.patient and self.over:
             raise OutOfTime("there was no time for it")
 
 
 @dataclass
 class Pace:
-    """How long the steps of some work take, and so whether there is time for another one.
+    """The durations of the steps of some work, to tell whether there is time for another one.
 
     Attributes
     ----------
     clock : Clock
         When the work has to end.
     first, latest : float
-        Seconds of the first step, with all that came before it, and of the latest.
+        Seconds of the first step, including everything before it, and of the latest.
     ended : float
-        When the latest ended.
+        When the latest step ended.
 
     Examples
     --------
@@ -107,11 +107,11 @@ class Pace:
 
     @property
     def patient(self) -> bool:
-        """Whether work goes on until it has led to something."""
+        """Whether work continues until it has a useful result."""
         return self.clock.patient
 
     def step(self) -> None:
-        """Note that a step has ended."""
+        """Record that a step has ended."""
         now = self.clock.now()
         took, self.ended = now - self.ended, now
         self._before = self.latest if self._n_steps > 1 else 0.0
@@ -121,9 +121,9 @@ class Pace:
     def goes_on(self, reserve: float = 0.0) -> bool:
         """Return whether there is time for one more step.
 
-        It may take as long as the slower of the last two; the first, with what came before it,
-        counts by half. `reserve` are the seconds of what has to be done after the last step. After
-        Ctrl-C there is none.
+        It may take as long as the slower of the last two; the first, which includes what came
+        before it, counts half. `reserve` is the duration of the work after the last step. After
+        Ctrl-C there is no time.
         """
         if interrupted():
             return False

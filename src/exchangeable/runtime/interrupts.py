@@ -1,7 +1,7 @@
-"""Ctrl-C as a flag: long work looks at it, stops at its next step and keeps what it has found.
+"""Ctrl-C as a flag: long work checks it, stops after its current step and keeps its results.
 
-A step may be a pass over millions of rows. It is `given_up` between two of its parts where what was
-found before is enough.
+A step may be a pass over millions of rows. It is `given_up` between two of its parts if the
+previous result is sufficient.
 """
 
 import signal
@@ -15,11 +15,11 @@ from typing import Any
 
 
 class InterruptedFitWarning(RuntimeWarning):
-    """A fit or a search was interrupted from the keyboard, and kept the best found so far."""
+    """A fit or a search was interrupted from the keyboard, and kept the best result so far."""
 
 
 class GivenUp(KeyboardInterrupt):
-    """A step was given up, since Ctrl-C has been pressed."""
+    """A step was given up because of Ctrl-C."""
 
 
 class InterruptedAnalysis(KeyboardInterrupt):
@@ -37,13 +37,13 @@ class InterruptedAnalysis(KeyboardInterrupt):
 
 
 class Flag(threading.Event):
-    """What Ctrl-C sets.
+    """The flag set by Ctrl-C.
 
     Attributes
     ----------
     kept : bool
-        Whether there is a model already that will be kept: work which goes on then need not lead
-        to another one.
+        Whether there is already a model that will be kept, so that remaining work need not produce
+        one.
     """
 
     kept: bool = False
@@ -51,21 +51,21 @@ class Flag(threading.Event):
 
 @dataclass(frozen=True)
 class Interrupts:
-    """What an interrupt from the keyboard has to do with some work.
+    """How an interrupt from the keyboard affects some work.
 
     Attributes
     ----------
     stop : Flag
-        Set by an interrupt; work within other work shares it.
+        Set by an interrupt; shared by nested work.
     outermost : bool
-        Whether this work is not part of other work, and so is the one that warns.
+        Whether this work is not nested, and so gives the warning.
     """
 
     stop: Flag
     outermost: bool
 
     def warn(self, what: str, stacklevel: int) -> None:
-        """Say that the work was interrupted, unless the work that it is part of will."""
+        """Warn that the work was interrupted, unless the enclosing work will."""
         if self.outermost:
             warnings.warn(
                 f"{what} was interrupted: the model is the best found so far",
@@ -79,9 +79,9 @@ _thread = threading.local()
 
 
 def present_flag() -> Flag | None:
-    """Return the flag that Ctrl-C sets, None where nothing keeps it.
+    """Return the flag set by Ctrl-C, None if there is none.
 
-    A thread apart has that of the work which began it, whatever the main thread does by now.
+    A separate thread has that of the work which started it, whatever the main thread does now.
     """
     own: Flag | None = getattr(_thread, "flag", None)
     return _current if own is None else own
@@ -89,7 +89,7 @@ def present_flag() -> Flag | None:
 
 @contextmanager
 def watching(flag: Flag | None) -> Iterator[None]:
-    """Let a flag be that of this thread."""
+    """Set the flag of this thread."""
     before = getattr(_thread, "flag", None)
     _thread.flag = flag
     try:
@@ -99,20 +99,20 @@ def watching(flag: Flag | None) -> Iterator[None]:
 
 
 def interrupted() -> bool:
-    """Whether Ctrl-C has been pressed while `interrupts` keeps it."""
+    """Whether Ctrl-C was pressed while `interrupts` catches it."""
     flag = present_flag()
     return flag is not None and flag.is_set()
 
 
 def check_interrupt() -> None:
-    """Raise ``KeyboardInterrupt`` if Ctrl-C has been pressed while `interrupts` keeps it."""
+    """Raise ``KeyboardInterrupt`` if Ctrl-C was pressed while `interrupts` catches it."""
     if interrupted():
         raise KeyboardInterrupt
 
 
 @contextmanager
 def giving_up(may: bool = True) -> Iterator[None]:
-    """Let steps of this thread be given up when Ctrl-C has been pressed, or not, if not `may`."""
+    """Allow steps of this thread to be given up after Ctrl-C, or forbid it."""
     before = getattr(_thread, "may", False)
     _thread.may = may
     try:
@@ -122,16 +122,16 @@ def giving_up(may: bool = True) -> Iterator[None]:
 
 
 def flag_to_give_up() -> Flag | None:
-    """Return the flag that ends the present step of this thread, None where it must be finished."""
+    """Return the flag that ends the present step of this thread, None if it must be finished."""
     return present_flag() if getattr(_thread, "may", False) else None
 
 
 @contextmanager
 def interrupts() -> Iterator[Interrupts]:
-    """Let the first Ctrl-C set a flag, which the work must look at; a second one raises.
+    """Let the first Ctrl-C set a flag, which the work must check; a second one raises.
 
-    Outside the main thread, which no interrupt reaches, and where the program has a handler of its
-    own for interrupts, the flag is never set from here.
+    Outside the main thread, which no interrupt reaches, and if the program has its own handler for
+    interrupts, the flag is never set from here.
     """
     global _current
     flag = present_flag()
@@ -162,7 +162,7 @@ def interrupts() -> Iterator[Interrupts]:
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """Let Ctrl-C end work of several fits, of which none is worth anything without the others."""
+    """Let Ctrl-C end several fits together, which are only useful together."""
     with interrupts() as interrupt:
         try:
             with giving_up():

@@ -1,4 +1,4 @@
-"""How much memory there is, and a refusal of work that needs more."""
+"""The available memory, and errors for work that needs more."""
 
 import os
 import threading
@@ -9,12 +9,12 @@ from pathlib import Path
 MEMINFO = Path("/proc/meminfo")
 STATUS = Path("/proc/self/status")
 LIMIT = "EXCHANGEABLE_MEMORY"
-"""The variable of the environment that says how many bytes the process may take in all."""
+"""The environment variable that limits the total memory of the process in bytes."""
 CGROUP = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
 
 
 def available() -> float:
-    """Return the bytes that can still be had, infinite where the system does not say."""
+    """Return the available memory in bytes, infinite if the system does not report it."""
     room = float("inf")
     try:
         lines = dict(line.split(":") for line in MEMINFO.read_text().splitlines() if ":" in line)
@@ -38,16 +38,16 @@ def available() -> float:
 
 
 def check_memory(n_bytes: float, what: str, advice: str) -> None:
-    """Refuse work that needs more memory than there is.
+    """Raise an error if work needs more memory than there is.
 
     Parameters
     ----------
     n_bytes : float
-        What it needs at least.
+        The least memory that it needs.
     what : str
-        The work.
+        A description of the work.
     advice : str
-        How to need less.
+        Advice on how to need less.
     """
     room = available()
     if n_bytes > room:
@@ -58,19 +58,19 @@ def check_memory(n_bytes: float, what: str, advice: str) -> None:
 
 
 def times_available(n_bytes: float) -> int:
-    """Return how many times this many bytes can be had."""
+    """Return how many times this much memory is available."""
     return int(min(available() / n_bytes, 1e9))
 
 
 class Room:
-    """Memory for work side by side: what there is no room for waits until other work has ended.
+    """Memory shared by parallel work: work that does not fit waits until other work has ended.
 
-    Work that needs more than all of it is not refused here; it is done alone.
+    Work that needs more than all of it is not rejected here, but done alone.
 
     Parameters
     ----------
     n_bytes : float
-        How much there is for all.
+        The total amount.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Room:
 
     @contextmanager
     def taking(self, n_bytes: float) -> Iterator[None]:
-        """Wait until there is room, and take it for the length of a block."""
+        """Wait until there is enough memory, and reserve it for the duration of a block."""
         with self._changed:
             self._changed.wait_for(lambda: n_bytes <= self.free or not self._at_work)
             self.free, self._at_work = self.free - n_bytes, self._at_work + 1

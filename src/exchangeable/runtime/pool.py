@@ -1,7 +1,7 @@
-"""A pool of threads that are kept from call to call and are quick to start.
+"""A pool of threads that stay alive between calls and start work quickly.
 
-Waking a sleeping thread takes longer than many tasks of EM. So before a helper that has done its
-work goes to sleep, it spins for a fraction of a millisecond, in compiled code without the
+Waking a sleeping thread takes longer than many tasks of EM. So after finishing its work, a helper
+spins for a fraction of a millisecond before it goes to sleep, in compiled code without the
 interpreter's lock, and looks for its next task; so does a thread that waits for a helper.
 """
 
@@ -22,11 +22,11 @@ from exchangeable.runtime.kernels.bits import COMPILED
 from exchangeable.runtime.kernels.cache import compiled
 
 SPINS = 1_000_000 if COMPILED else 1
-"""How often a waiting thread looks at a number before it goes to sleep: about 0.3 ms in all."""
+"""How often a waiting thread checks a number before it goes to sleep: about 0.3 ms in total."""
 MOST_SPINNING = 4
-"""How many threads may spin at once; further ones sleep."""
+"""Maximum number of spinning threads; further ones sleep."""
 CORES: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-"""How many threads may run at once."""
+"""Maximum number of running threads."""
 
 
 @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
@@ -43,12 +43,12 @@ def _plain_load(numbers: Any) -> Any:
 
 
 _look: Any = _load if COMPILED else _plain_load
-"""The first of an array's numbers as it is now, whichever thread has written it."""
+"""The current first number of an array, whichever thread has written it."""
 
 
 @compiled()
 def _spin(number, least, spins):  # type: ignore[no-untyped-def]
-    """Return whether a number reaches `least` within this many looks at it."""
+    """Return whether a number reaches `least` within this many checks."""
     while spins and _look(number) < least:
         spins -= 1
     return spins > 0
@@ -58,7 +58,7 @@ _n_spinning = 0
 
 
 class _Counter:
-    """A number that one thread raises and another waits for."""
+    """A number that one thread increments and another waits for."""
 
     def __init__(self) -> None:
         self._number: npt.NDArray[np.int64] = np.zeros(1, dtype=np.int64)
@@ -84,7 +84,7 @@ class _Counter:
             finally:
                 _n_spinning -= 1
             self._sleeping = True
-            # The number may have risen meanwhile; if it rises from now on, `rise` wakes us.
+            # The number may have risen in the meantime; if it rises from now on, `rise` wakes us.
             if self._number[0] < least:
                 self._wake.acquire()
             self._sleeping = False
@@ -104,13 +104,13 @@ class Errand:
             work()
 
     def report(self) -> None:
-        """Say that the work is done."""
+        """Mark the work as done."""
         self._done.rise()
 
     def end(self) -> None:
-        """Withdraw the work if it has not begun, otherwise wait until it is done.
+        """Withdraw the work if it has not started, otherwise wait until it is done.
 
-        Since nobody waits for work that has not begun, tasks may have helpers of their own.
+        Since nobody waits for work that has not started, tasks may have helpers of their own.
         """
         if self._claim() is None:
             self._done.wait_for(1)
@@ -123,7 +123,7 @@ class Errand:
 
 
 class _Helper:
-    """A thread that does one errand after the other, and is idle in between."""
+    """A thread that runs one errand after the other, and is idle in between."""
 
     def __init__(self) -> None:
         self._errands: deque[Errand] = deque()
@@ -151,8 +151,8 @@ _n_helpers = 0
 def ask(work: Callable[[], None], most: int) -> Errand:
     """Let another thread do some work, which must not raise; `Errand.end` must be called.
 
-    There are no more than `most` helpers, or as many as there are further cores: when all are
-    busy, nobody begins, and `end` withdraws the work.
+    There are at most `most` helpers, or as many as there are further cores: if all are busy, nobody
+    starts the work, and `end` withdraws it.
     """
     global _n_helpers
     errand = Errand(work)
@@ -162,8 +162,9 @@ def ask(work: Callable[[], None], most: int) -> Errand:
         if _n_helpers >= max(most, CORES - 1):
             return errand
         if not _n_helpers:
-            # What a helper waits with is loaded before there is one: Numba imports parts of itself
-            # then, and this thread, importing others meanwhile, would find them half done.
+            # Load what a helper needs for waiting before there is one: Numba imports some of its
+            # modules then, and this thread, importing others in the meantime, could find them half
+            # done.
             _spin(np.zeros(1, dtype=np.int64), 0, 1)
         _n_helpers += 1
         helper = _Helper()
@@ -172,7 +173,7 @@ def ask(work: Callable[[], None], most: int) -> Errand:
 
 
 def _forget() -> None:
-    """Start afresh in a forked process, which has none of the threads."""
+    """Start again in a forked process, which has none of the threads."""
     global _n_helpers
     _idle.clear()
     _n_helpers = 0

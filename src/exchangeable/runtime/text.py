@@ -1,19 +1,19 @@
-"""Names of columns and classes on their way to a terminal, a spreadsheet or a page.
+"""Making names of columns and classes safe for a terminal, a spreadsheet or a page.
 
-Names come from files, and may hold anything that Python's strings can.
+Names come from files, and may contain any character.
 """
 
 import re
 
 SURROGATES = re.compile("[\ud800-\udfff]")
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, line separators, changes of direction, and halves of characters."""
+"""Control characters, line separators, changes of direction, and lone surrogates."""
 FORMULA = re.compile(r"[=+\-@\t\r]")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)", re.IGNORECASE)
 
 
 def printable(text: str) -> str:
-    r"""Return a text whose control characters are escaped, so that a terminal only shows them.
+    r"""Return a text with control characters escaped, so that a terminal only shows them.
 
     >>> printable("\x1b[31mred\nline"), printable("naïve tea")
     ('\\x1b[31mred\\nline', 'naïve tea')
@@ -31,7 +31,7 @@ def printable_lines(text: str) -> str:
 
 
 def without_surrogates(text: str) -> str:
-    r"""Return a text that UTF-8 can hold: halves of characters are replaced.
+    r"""Return a text that UTF-8 can encode: lone surrogates are replaced.
 
     >>> without_surrogates("a\ud800b")
     'a\ufffdb'
@@ -40,7 +40,7 @@ def without_surrogates(text: str) -> str:
 
 
 def not_a_formula(text: str) -> str:
-    """Return the text of a cell that no spreadsheet reads as a formula; plain numbers stay.
+    """Return a cell's text that no spreadsheet reads as a formula; plain numbers stay.
 
     >>> not_a_formula("=1+1"), not_a_formula("-1.5e3"), not_a_formula("tea")
     ("'=1+1", '-1.5e3', 'tea')

@@ -1,8 +1,8 @@
 """Run independent kernel calls on all cores.
 
-Kernels are compiled without the interpreter's lock, so plain Python threads are enough. Work is cut
-by the shape of the data and never by the number of threads, and partial sums are added in order:
-the result is the same, to the last bit, for any number of threads.
+Kernels are compiled without the interpreter's lock, so plain Python threads are sufficient. Work is
+divided by the shape of the data and never by the number of threads, and partial sums are added in
+order: the result is the same, to the last bit, for any number of threads.
 """
 
 import itertools
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 
 def n_threads(n_jobs: int | None = None) -> int:
-    """Return how many threads to use: by default all that numba may use (NUMBA_NUM_THREADS).
+    """Return the number of threads to use: by default all that numba may use (NUMBA_NUM_THREADS).
 
     As in scikit-learn −1 means all, −2 all except one.
     """
@@ -40,7 +40,7 @@ def run(
 ) -> list[Result]:
     """Return ``[function(task) for task in tasks]``, computed by several threads.
 
-    Where Ctrl-C may end it (`giving_up`), no task is begun afterwards.
+    If Ctrl-C may end it (`giving_up`), no task is started after Ctrl-C.
     """
     listed, stop = list(tasks), flag_to_give_up()
     workers = min(n_threads(n_jobs), len(listed)) if len(listed) > 1 else 1
@@ -77,7 +77,7 @@ def run(
 
 @dataclass(frozen=True)
 class Job(Generic[Task, Part, Result]):
-    """Work in parts, each large enough for a thread, and how their results are put together."""
+    """Work in parts, each large enough for a thread, and how to combine their results."""
 
     function: Callable[[Task], Part]
     tasks: Sequence[Task]
@@ -89,12 +89,12 @@ class Job(Generic[Task, Part, Result]):
 
 
 def run_together(jobs: Sequence[Job[Any, Any, Any]], n_jobs: int | None = None) -> list[Any]:
-    """Do several jobs at once, so that threads wait for each other only at the end."""
+    """Run several jobs at once, so that threads wait for each other only at the end."""
     tasks = [(job, task) for job in jobs for task in job.tasks]
     results = iter(run(lambda pair: pair[0].function(pair[1]), tasks, n_jobs))
     return [job.finish([next(results) for _ in job.tasks]) for job in jobs]
 
 
 def row_ranges(n_rows: int, chunk: int) -> list[tuple[int, int]]:
-    """Cut 0..n_rows into ranges of at most `chunk` rows."""
+    """Divide 0..n_rows into ranges of at most `chunk` rows."""
     return [(start, min(start + chunk, n_rows)) for start in range(0, n_rows, chunk)]

@@ -1,8 +1,8 @@
-"""The dynamic programmes over a finite automaton that reads variables and adds up a total.
+"""Dynamic programmes over a finite automaton that reads variables and sums a total.
 
 Everything here is a sum over paths: a path visits one state before each variable, reads a symbol,
-moves on and adds to a running total. Symbols carry log-weights, so the same code counts (weights
-0 and −inf, the evidence) and nests (weights that are themselves log-counts).
+moves on and adds to a running total. Symbols have log-weights, so the same code counts (weights 0
+and −inf, for the evidence) and nests (weights that are themselves log-counts).
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -17,7 +17,7 @@ from exchangeable.statistics.combinatorics import MAX_VALUES
 
 MAX_STATES = 10_000
 CELLS = 1 << 20
-"""Counts of words by state and total that are held at once."""
+"""Number of counts of words, by state and total, that are held at once."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Automaton:
     moves : array of shape (n_states, n_symbols)
         The state after reading a symbol.
     gains : array of shape (n_states, n_symbols)
-        What reading the symbol adds to the total.
+        The gain when the symbol is read.
     final : array of shape (n_states,)
-        What ending in a state adds to the total.
+        The gain for ending in a state.
     """
 
     moves: IntArray
@@ -190,7 +190,7 @@ class Automaton:
             yield table
 
     def _advance(self, before: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the log weight of the prefixes, by state and total, that are one symbol longer."""
+        """Return the log weight of the prefixes that are one symbol longer, by state and total."""
         after = np.full(before.shape, -np.inf)
         n_totals = before.shape[1]
         for state, symbol in np.ndindex(self.moves.shape):

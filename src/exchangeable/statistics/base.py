@@ -25,15 +25,15 @@ from exchangeable.arrays import (
 class Statistic(ABC):
     """A function T of `n_variables` discrete variables, each with values 0..`n_symbols` − 1.
 
-    Variables are partially exchangeable with respect to T when all assignments with the same
-    T are equally likely. A statistic is tractable when, for every value t and every partial
-    assignment e, the set S_{t,e} of the assignments with T = t that agree with e can be counted,
-    and its members constructed. This class is that promise: whatever is written over it (see
+    Variables are partially exchangeable with respect to T if all assignments with the same T are
+    equally likely. A statistic is tractable if, for every value t and every partial assignment e,
+    the members of S_{t,e}, the assignments with T = t that agree with e, can be counted and
+    constructed. This class defines that contract: everything written over it (see
     `exchangeable.EVM`) works for every statistic.
 
-    The public methods check their input and call the hooks whose names start with an underscore,
-    which a subclass provides. Hooks see evidence as an integer array, −1 where unassigned, and
-    a value of T as its position in `values`.
+    The public methods check their input and call the hooks of the subclass, whose names start with
+    an underscore. Hooks get evidence as an integer array, −1 where unassigned, and a value of T as
+    its index in `values`.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Statistic(ABC):
 
     @abstractmethod
     def _index(self, X: IntArray) -> IntArray:
-        """Return the position in `values` of T for every row."""
+        """Return the index in `values` of T for every row."""
 
     @abstractmethod
     def _log_sizes(self, assigned: IntArray) -> FloatArray:
@@ -76,11 +76,11 @@ class Statistic(ABC):
         """Return `size` uniform draws from S_{t,e}, which is known not to be empty."""
 
     def _on_page(self) -> dict[str, Any] | None:
-        """Return the tables of an automaton for T (see `on_page`), None where there is none."""
+        """Return the tables of an automaton for T (see `on_page`), None if there is none."""
         return None
 
     def _log_masses(self, log_weights: FloatArray, assigned: IntArray) -> FloatArray:
-        """Return `log_masses`; this plain version calls `_log_sizes` per variable and symbol."""
+        """Return `log_masses`; this simple version calls `_log_sizes` per variable and symbol."""
         masses = np.full((self.n_variables, self.n_symbols), -np.inf)
         for variable, symbol in np.ndindex(masses.shape):
             if assigned[variable] in (UNASSIGNED, symbol):
@@ -91,15 +91,15 @@ class Statistic(ABC):
         return masses
 
     def _log_sizes_each(self, rows: IntArray) -> FloatArray:
-        """Return `_log_sizes` of several partial assignments, one per line."""
+        """Return `_log_sizes` of several partial assignments, one per row."""
         return np.array([self._log_sizes(row) for row in rows]).reshape(len(rows), self.n_values)
 
     def index(self, X: npt.ArrayLike) -> IntArray:
-        """Return, for every row x of a matrix, the position of T(x) in `values`."""
+        """Return, for every row x of a matrix, the index of T(x) in `values`."""
         return self._index(check_matrix(X, self.n_variables, self.n_symbols))
 
     def position(self, t: Any) -> int:
-        """Return the position of the value `t` in `values`."""
+        """Return the index of the value `t` in `values`."""
         try:
             value = np.asarray(t)
         except ValueError:
@@ -115,7 +115,7 @@ class Statistic(ABC):
         )
 
     def log_sizes(self, evidence: Evidence = None) -> FloatArray:
-        """Return log |S_{t,e}| for all values t at once, −inf where the set is empty.
+        """Return log |S_{t,e}| for all values t at once, −inf if the set is empty.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class Statistic(ABC):
 
     @cached_property
     def log_sizes_of_all(self) -> FloatArray:
-        """Logarithms of |S_t| for all values t, found once: EM asks for them in every iteration."""
+        """Logarithms of |S_t| for all values t, cached because EM needs them in every iteration."""
         return self.log_sizes()
 
     def complete(self, t: Any, evidence: Evidence = None) -> SymbolArray:
@@ -155,7 +155,7 @@ class Statistic(ABC):
     def log_masses(self, log_weights: npt.ArrayLike, evidence: Evidence = None) -> FloatArray:
         """Return, per variable j and symbol v, log Σ_t exp(log_weights[t]) · |S_{t, e, x_j = v}|.
 
-        With ``log_weights`` the log-probability of a single member of each S_t these are the
+        If ``log_weights`` are the log-probabilities of a single member of each S_t, these are the
         joint log-probabilities of the evidence and x_j = v, for all variables at once.
         """
         weights = as_numbers(log_weights, "log_weights").astype(np.float64)
@@ -183,7 +183,7 @@ class Statistic(ABC):
         return draws
 
     def _member_of(self, t: Any, evidence: Evidence) -> tuple[int, IntArray]:
-        """Check a value and evidence, and that some assignment has both."""
+        """Check a value and evidence, and that some assignment agrees with both."""
         position = self.position(t)
         assigned = check_evidence(evidence, self.n_variables, self.n_symbols)
         if self._log_sizes(assigned)[position] == -np.inf:

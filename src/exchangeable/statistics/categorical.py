@@ -1,4 +1,4 @@
-"""How often each value occurs among variables with more than two values."""
+"""The counts of the values of variables with more than two values."""
 
 import math
 from functools import cached_property
@@ -12,7 +12,7 @@ from exchangeable.statistics.on_page import COUNTING, Told, told_automaton
 
 
 class CategoricalCounts(Statistic):
-    """The vector of how often each of `n_symbols` values occurs: exchangeable discrete variables.
+    """The vector of counts of each of `n_symbols` values: exchangeable discrete variables.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class CategoricalCounts(Statistic):
         super().__init__(n_variables, n_symbols)
         n, v = self.n_variables, self.n_symbols
         check_n_values(self.n_values, f"CategoricalCounts({n}, n_symbols={v})", width=v)
-        # compositions[r, p]: in how many ways p + 1 parts can add up to r.
+        # compositions[r, p]: the number of ways in which p + 1 parts sum to r.
         self._compositions = np.array(
             [[math.comb(r + p, p) for p in range(v)] for r in range(n + 1)], dtype=np.int64
         )

@@ -9,13 +9,13 @@ from scipy.special import gammaln
 from exchangeable.arrays import FloatArray
 
 MAX_VALUES = 10_000_000
-"""The most values a statistic may have: beyond it a table over them is no longer reasonable."""
+"""Maximum number of values of a statistic: beyond it a table over them is impractical."""
 MAX_ENTRIES = 100_000_000
-"""The most numbers the values of a statistic may have in all, where they are vectors."""
+"""Maximum number of entries of all values of a statistic whose values are vectors."""
 
 
 def log_binomial(n: Any, k: Any) -> FloatArray:
-    """Return log C(n, k), with −inf where k is outside 0..n.
+    """Return log C(n, k), −inf if k is outside 0..n.
 
     >>> log_binomial(3, [-1, 0, 1, 4]).round(3).tolist()
     [-inf, 0.0, 1.099, -inf]
@@ -27,7 +27,7 @@ def log_binomial(n: Any, k: Any) -> FloatArray:
 
 
 def log_multinomial(parts: Any) -> FloatArray:
-    """Return the log of (Σ parts)! / Π parts!, along the last axis, −inf where a part is negative.
+    """Return the log of (Σ parts)! / Π parts!, along the last axis, −inf if a part is negative.
 
     >>> log_multinomial([[1, 1, 1], [2, 0, -1]]).round(3).tolist()
     [1.792, -inf]
@@ -40,7 +40,7 @@ def log_multinomial(parts: Any) -> FloatArray:
 
 
 def log_divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """Return log(a / b) of two logarithms, −inf where b = 0 (and then a = 0 too).
+    """Return log(a / b) of two logarithms, −inf if b = 0 (and then a = 0 too).
 
     >>> log_divide(np.array([1.0, -np.inf]), np.array([0.5, -np.inf])).tolist()
     [0.5, -inf]

@@ -1,4 +1,4 @@
-"""How many variables are on: among all of them, or in each block."""
+"""The number of variables that are on: among all of them, or in each block."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -152,13 +152,13 @@ class BlockCounts(Statistic):
         sizes = self._block_log_sizes(assigned)
         for b, (count, block) in enumerate(zip(self._counts, self.blocks, strict=True)):
             others = tuple(axis for axis in range(joint.ndim) if axis != b)
-            # What the other blocks contribute to each count of this one.
+            # The contribution of the other blocks to each count of this one.
             outside = log_divide(logsumexp(joint, axis=others), sizes[b])
             masses[block] = count._log_masses(outside, assigned[block])
         return masses
 
     def _on_page(self) -> Told:
-        """Return an automaton that knows which variable comes next, and so what it adds."""
+        """Return an automaton that keeps track of the next variable, and so of its gain."""
         gains = np.zeros((self.n_variables + 1, 2), dtype=np.int64)
         for b, block in enumerate(self.blocks):
             gains[block, 1] = math.prod(self._shape[b + 1 :])

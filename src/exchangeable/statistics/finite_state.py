@@ -1,4 +1,4 @@
-"""Statistics that a small automaton computes while it reads the variables in order."""
+"""Statistics computed by a small automaton that reads the variables in order."""
 
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -13,13 +13,13 @@ from exchangeable.statistics.on_page import Told, told_automaton
 
 
 class FiniteState(Statistic):
-    """Any statistic that a finite automaton computes while reading the variables in order.
+    """Any statistic computed by a finite automaton that reads the variables in order.
 
-    The automaton starts in `start`. Reading the symbol x in state s it goes to the state, and adds
-    to the total the gain, given by ``step(s, x)``. In the end it adds ``final(s)``. T is the total.
-    States are whatever is hashable; those reachable from `start` are found by trying all symbols.
-    Counting, completing and sampling are dynamic programmes that cost
-    O(n_variables · n_values · states).
+    The automaton begins in `start`. When it reads the symbol x in state s, ``step(s, x)`` returns
+    the next state and a gain, which is added to the total; at the end, ``final(s)`` is added. T is
+    the total. States can be any hashable objects; those reachable from `start` are found by trying
+    all symbols. Counting, completing and sampling are dynamic programmes that cost O(n_variables ·
+    n_values · states).
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class FiniteState(Statistic):
     >>> np.exp(runs.log_sizes()).round().tolist()
     [2.0, 6.0, 6.0, 2.0]
 
-    Parity, which is known only in the end:
+    Parity, which is known only at the end:
 
     >>> parity = FiniteState(4, lambda odd, x: (odd ^ x, 0), start=0, final=lambda odd: odd)
     >>> parity.index([[1, 1, 1, 0], [1, 1, 0, 0]]).tolist()
@@ -111,13 +111,13 @@ class FiniteState(Statistic):
         return self._weighted_log_masses(log_weights, self._indicator(assigned))
 
     def _indicator(self, assigned: IntArray) -> FloatArray:
-        """Return evidence as log-weights of symbols: 0 for what it allows, −inf for the rest."""
+        """Return evidence as log-weights of symbols: 0 for those it allows, −inf for the others."""
         allowed = (assigned[:, None] == UNASSIGNED) | (
             assigned[:, None] == np.arange(self.n_symbols)
         )
         return np.where(allowed, 0.0, -np.inf)
 
-    # The same three programmes with any log-weights, which is what nesting needs.
+    # The same three programmes with any log-weights, as needed for nesting.
 
     def _weighted_log_sizes(self, symbol_weights: FloatArray) -> FloatArray:
         return self._automaton.log_totals(symbol_weights, self._n_totals)[self._values]

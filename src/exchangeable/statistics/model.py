@@ -34,7 +34,7 @@ class StatisticModel:
 
     @property
     def own_marginals(self) -> None:
-        """None: marginals depend on what else is known of a row."""
+        """None: marginals depend on the other known entries of a row."""
         return
 
     @property
@@ -81,7 +81,7 @@ class StatisticModel:
         return self._drawn(symbols, np.arange(len(symbols))[:, None], rng)
 
     def draw_together(self, observed: Observed, rng: np.random.Generator) -> SymbolArray:
-        """Return other draws of the same with less work, which equal rows share."""
+        """Return the same with less work: equal rows share it, so draws differ from `draw`'s."""
         symbols = observed.symbols()
         member = np.unique(symbols, axis=0, return_inverse=True)[1].ravel()
         ends = np.cumsum(np.bincount(member))
@@ -109,7 +109,7 @@ class StatisticModel:
 
 
 def log_marginals(statistic: Statistic, log_urns: FloatArray, rows: IntArray) -> FloatArray:
-    """Return the log-probability of what is known of every row, equal rows computed once."""
+    """Return the log-probability of the known entries of every row, equal rows computed once."""
     result = np.empty(len(rows))
     complete = (rows != UNASSIGNED).all(axis=1)
     result[complete] = log_urns[statistic._index(rows[complete])]

@@ -15,14 +15,14 @@ from exchangeable.statistics.on_page import Told
 class Nested(Statistic):
     """A statistic of statistics: T(x) = outer(inner(x on group 1), inner(x on group 2), …).
 
-    Each inner statistic sees one group of variables; the position of its value is the symbol that
-    the outer one reads. Set sizes multiply within a choice of inner values and add up over the
-    choices, which is what the outer automaton's dynamic programme does with weighted symbols.
+    Each inner statistic reads one group of variables; the index of its value is the symbol that the
+    outer one reads. Set sizes multiply for given inner values and add up over them, which is what
+    the outer automaton's dynamic programme does with weighted symbols.
 
     Parameters
     ----------
     outer : FiniteState
-        Reads one symbol a group; its `n_symbols` must be the inner statistics' number of values.
+        Reads one symbol per group; its `n_symbols` must be the inner statistics' number of values.
     inner : Statistic or sequence of Statistic
         One statistic for all groups, or one for each.
     groups : sequence of sequences of int
@@ -55,7 +55,7 @@ class Nested(Statistic):
         super().__init__(sum(map(len, self.groups)), self.inner[0].n_symbols)
 
     def _check_fit(self) -> None:
-        """Refuse inner statistics that do not fit the groups or what the outer one reads."""
+        """Reject inner statistics that do not match the groups or the outer statistic."""
         if not len(self.groups) == len(self.inner) == self.outer.n_variables:
             raise ValueError(
                 f"outer reads {self.outer.n_variables} values, but there are {len(self.groups)} "
@@ -125,7 +125,7 @@ class Nested(Statistic):
         joint = self.outer._weighted_log_masses(log_weights, weights)
         masses = np.empty((self.n_variables, self.n_symbols))
         for inner, group, mass, size in zip(self.inner, self.groups, joint, weights, strict=True):
-            # What the other groups contribute to each value of this one.
+            # The contribution of the other groups to each value of this one.
             outside = log_divide(mass, size)
             masses[group] = inner._log_masses(outside, assigned[group])
         return masses
@@ -156,11 +156,11 @@ class Pooled(Nested):
     Parameters
     ----------
     n : int
-        Side of the image.
+        Side length of the image.
     k : int
-        Side of a square, a divisor of `n`.
+        Side length of a square, a divisor of `n`.
     tau : int, default=0
-        A square is on when more than this many of its pixels are; less than k·k.
+        A square is on if more than this many of its pixels are; must be less than k·k.
 
     Examples
     --------

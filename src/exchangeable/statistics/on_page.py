@@ -1,4 +1,4 @@
-"""Statistics as tables from which the page of a report computes: automata, one inside another."""
+"""Statistics as tables for the page of a report: automata, possibly nested."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ import numpy.typing as npt
 from exchangeable.statistics.automaton import Automaton
 
 Told = dict[str, Any]
-"""The tables of an automaton, or an outer one and the inner ones whose values it reads."""
+"""The tables of an automaton, or of an outer one and the inner ones whose values it reads."""
 COUNTING = Automaton(np.zeros((1, 2), dtype=np.int64), np.array([[0, 1]]), np.zeros(1, np.int64))
-"""Adds up ones."""
+"""Sums ones."""
 
 
 def told_automaton(automaton: Automaton, n_variables: int, place: npt.NDArray[Any]) -> Told:
@@ -21,9 +21,9 @@ def told_automaton(automaton: Automaton, n_variables: int, place: npt.NDArray[An
     automaton : Automaton
         Reads the variables in order.
     n_variables : int
-        How many it reads.
+        Number of variables that it reads.
     place : array
-        The position of the value that each total stands for, −1 where no assignment has it.
+        The index of the value of each total, −1 if no assignment has it.
     """
     running = Automaton(automaton.moves, automaton.gains, np.zeros_like(automaton.final))
     return {
@@ -37,7 +37,7 @@ def told_automaton(automaton: Automaton, n_variables: int, place: npt.NDArray[An
 
 
 def page_steps(told: Told) -> float:
-    """Return about how many logarithms or exponentials one pass over the variables takes."""
+    """Return the approximate number of logarithms or exponentials in a pass over the variables."""
     if "outer" in told:
         inside = [page_steps(told["inner"][which]) for which in told["which"]]
         return page_steps(told["outer"]) + sum(inside)

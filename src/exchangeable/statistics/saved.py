@@ -1,4 +1,4 @@
-"""Statistics in files: those of the library by their arguments, a user's own by where it is."""
+"""Statistics in model files: those of the library by arguments, user-defined ones by class."""
 
 import importlib
 import inspect
@@ -28,20 +28,21 @@ from exchangeable.storage.limits import Budget
 from exchangeable.storage.values import short
 
 OWN = "own"
-"""What files call the class of a statistic that is not the library's."""
+"""What files call the class of a statistic that is not part of the library."""
 TRUSTED: ContextVar[frozenset[str]] = ContextVar("trusted statistics", default=frozenset())
 STEPS_PER_VARIABLE = 40_000
-"""What an automaton takes for one variable, however few cells its tables have."""
+"""Cost of an automaton per variable, however few cells its tables have."""
 STEPS_PER_CELL = 40
-"""What it takes for one cell of its tables, and other statistics for one entry of theirs."""
+"""Cost per cell of its tables, and of other statistics per entry of theirs."""
 N_PASSES = 4
-"""Passes until the first answer: to make the statistic, its set sizes, and the masses, two ways."""
+"""Number of passes until the first answer: for the statistic, its set sizes, and the masses, in
+both directions."""
 OUTER = ("FirstAndLast", "Runs", "SecondOrderTransitions", "Transitions", "WeightedSum")
-"""Statistics of the library that may read the values of others, of which each has two."""
+"""Statistics of the library that may read values of others, which have two values each."""
 
 
 def encode_statistic(statistic: Any, name: str) -> dict[str, Any] | None:
-    """Return what makes a statistic, or None for what is not one."""
+    """Return the constructor of a statistic, or None for anything else."""
     if not isinstance(statistic, Statistic):
         return None
     kind = type(statistic)
@@ -70,7 +71,7 @@ def encode_statistic(statistic: Any, name: str) -> dict[str, Any] | None:
 
 
 def _encode_own(statistic: Statistic, name: str) -> dict[str, Any]:
-    """Return what makes a user's own statistic: where its class is, and the arguments it keeps."""
+    """Return the import path of the class of a user's statistic, and its arguments."""
     kind = type(statistic)
     path = f"{kind.__module__}:{kind.__qualname__}"
     try:
@@ -113,7 +114,7 @@ def _is_plain(value: Any) -> bool:
 
 @contextmanager
 def trusted(paths: Sequence[str]) -> Iterator[None]:
-    """Let files name these classes, as ``module:name``, while they are read."""
+    """Allow files to refer to these classes, as ``module:name``, while they are read."""
     token = TRUSTED.set(frozenset(paths))
     try:
         yield
@@ -122,14 +123,14 @@ def trusted(paths: Sequence[str]) -> Iterator[None]:
 
 
 def check_cost(encoded: dict[str, Any], budget: Budget) -> None:
-    """Refuse to write what would not be read again; a user's own classes are not made here."""
+    """Refuse to write what could not be read again; a user's own classes are not created here."""
     if encoded["class"] != OWN:
         with trusted(_own_paths(encoded)):
             plan_statistic(encoded, encoded["n_values"], budget)
 
 
 def _own_paths(encoded: dict[str, Any]) -> list[str]:
-    """Return where the users' own classes are, of a statistic and of those inside."""
+    """Return the import paths of the users' own classes, of a statistic and of those inside."""
     if encoded["class"] == OWN:
         return [encoded["path"]]
     inside = [encoded["outer"], *encoded["inner"]] if "outer" in encoded else []
@@ -137,7 +138,7 @@ def _own_paths(encoded: dict[str, Any]) -> list[str]:
 
 
 def _plan_own(value: dict[str, Any], n_values: int) -> Callable[[], Statistic]:
-    """Return what makes a user's own statistic, if reading it was allowed."""
+    """Return the constructor of a user's own statistic, if reading it was allowed."""
     path, arguments = value.get("path"), value.get("arguments")
     if not isinstance(path, str) or not isinstance(arguments, dict):
         raise ModelFileError("a statistic does not say where its class is")
@@ -160,16 +161,16 @@ def _plan_own(value: dict[str, Any], n_values: int) -> Callable[[], Statistic]:
 def decode_statistic(
     value: Any, n_values: int | None = None, budget: Budget | None = None
 ) -> Statistic:
-    """Return the statistic with given arguments, of which `n_values` weights are in the file.
+    """Return the statistic with given arguments, for which the file has `n_values` weights.
 
     Parameters
     ----------
     value : dict
-        What `encode_statistic` has returned.
+        The result of `encode_statistic`.
     n_values : int, optional
-        Number of weights, where the file holds any.
+        Number of weights, if the file has any.
     budget : Budget, optional
-        The steps that are left to what is read from the same file.
+        The remaining work budget of the file.
     """
     if n_values is None:
         n_values = value.get("n_values") if isinstance(value, dict) else None
@@ -183,7 +184,7 @@ def decode_statistic(
 
 
 def plan_statistic(value: Any, n_values: int, budget: Budget) -> Callable[[], Statistic]:
-    """Return what makes the statistic, having checked that making and asking it is bearable."""
+    """Return the constructor of the statistic, after checking that its cost is acceptable."""
     if not isinstance(value, dict):
         raise ModelFileError("statistic is not an object")
     kind = value.get("class")
@@ -206,13 +207,13 @@ def plan_statistic(value: Any, n_values: int, budget: Budget) -> Callable[[], St
 
 
 def _spend_automaton(budget: Budget, n_variables: int, n_cells: int) -> None:
-    """Take away the steps of an automaton's passes; `n_cells` are its states by its totals."""
+    """Subtract the cost of an automaton's passes; `n_cells` are its states times its totals."""
     steps = n_variables * (STEPS_PER_VARIABLE + STEPS_PER_CELL * n_cells)
     budget.spend(N_PASSES * steps, f"a statistic that reads {n_variables:,} variables")
 
 
 def _spend_values(budget: Budget, n_values: int, width: int) -> None:
-    """Take away the steps of tables over all values, which are vectors."""
+    """Subtract the cost of tables over all values, which are vectors."""
     steps = STEPS_PER_CELL * n_values * width
     budget.spend(N_PASSES * steps, f"a statistic with {n_values:,} values of {width:,} numbers")
 
@@ -279,7 +280,7 @@ def _at_least(
 
 
 def _with_values(make: Callable[[], Statistic], n_values: int) -> Callable[[], Statistic]:
-    """Return what makes a statistic, and refuses it if it has not that many values."""
+    """Return a constructor that rejects a statistic with another number of values."""
 
     def checked() -> Statistic:
         statistic = make()
@@ -335,7 +336,7 @@ def _nested(
 
 
 def _inner_values(outer: dict[str, Any], inner: Any) -> int:
-    """Return how many values an inner statistic has: those that the outer one reads."""
+    """Return the number of values of an inner statistic: those that the outer one reads."""
     if outer.get("class") != OWN:
         return 2
     n_values = inner.get("n_values") if isinstance(inner, dict) else None
@@ -345,7 +346,7 @@ def _inner_values(outer: dict[str, Any], inner: Any) -> int:
 
 
 BY_SIZE = (Count, Transitions, Runs, FirstAndLast, LongestRun, SecondOrderTransitions)
-"""Statistics that their number of variables makes."""
+"""Statistics that are defined by their number of variables."""
 PLANS: dict[str, Callable[..., Callable[[], Statistic]]] = {
     "AtLeast": _at_least,
     "BlockCounts": _block_counts,

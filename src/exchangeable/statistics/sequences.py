@@ -1,4 +1,4 @@
-"""Statistics of sequences: variables in an order that matters."""
+"""Statistics of sequences, in which the order of variables matters."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from exchangeable.statistics.finite_state import FiniteState
 from exchangeable.statistics.on_page import Told, told_automaton
 
 ROUNDING = 1e-13
-"""Differences of counts that are less than this share of them are nothing."""
+"""Differences of counts that are less than this share of them are rounding errors."""
 
 
 class Runs(FiniteState):
@@ -55,10 +55,10 @@ class FirstAndLast(FiniteState):
 
 
 class SecondOrderTransitions(FiniteState):
-    """How often 001 and 101 occur as substrings: transitions, apart for the symbol before them.
+    """How often 001 and 101 occur as substrings: transitions, by the symbol before them.
 
-    Two sequences with as many `Transitions` differ here if a one tends to return soon after it has
-    gone. A value is a pair of numbers.
+    Two sequences with equal `Transitions` differ here if a one tends to return soon after it ended.
+    A value is a pair of numbers.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class LongestRun(Statistic):
         return FiniteState(self.n_variables, step, start, final=lambda state: int(state[1]))
 
     def _on_page(self) -> Told | None:
-        """Return an automaton whose states are the run that goes on, and the longest so far."""
+        """Return an automaton whose states are the current run, and the longest so far."""
         n = self.n_variables
         if (n + 1) * (n + 2) // 2 > MAX_STATES:
             return None

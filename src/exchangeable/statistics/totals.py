@@ -96,7 +96,7 @@ class AtLeast(Statistic):
         return draws
 
     def _counts(self, position: int, assigned: IntArray) -> IntArray:
-        """Return the numbers of ones that a completion with this value can have."""
+        """Return the possible numbers of ones of completions with this value."""
         possible = np.isfinite(self._count._log_sizes(assigned))
         return np.flatnonzero(possible & (self._reached == position))
 

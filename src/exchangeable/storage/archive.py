@@ -1,8 +1,8 @@
 """The container: a zip with a JSON header and plain arrays, none of it compressed.
 
-Without compression a file cannot unfold into more than its own size. Every member is checked
-against that size, and every array against its own length, before memory is taken for it; then its
-numbers are read into the array itself.
+Without compression a file cannot expand beyond its own size. Every member is checked against that
+size, and every array against its own length, before memory is allocated; then its numbers are read
+into the array directly.
 """
 
 import json
@@ -28,7 +28,7 @@ MEMBER = re.compile(r"arrays/([0-9a-z_.]{1,200})\.npy")
 KINDS = "biuf"
 MOST_MEMBERS = 10_000
 LONGEST_REASON = 200
-"""A reason may quote what a hostile file holds, but not at any length."""
+"""Maximum length of a reason, which may quote a hostile file."""
 AT_ONCE = 1 << 17
 """Bytes of a member that are read at once."""
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
@@ -49,19 +49,19 @@ DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What a damaged file may raise while it is decoded, beside what the checks raise."""
+"""Exceptions that decoding a damaged file may raise, besides those of the checks."""
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model of this library, or not an intact one."""
+    """A file that is not a valid model file of this library."""
 
 
 @contextmanager
 def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn whatever a damaged file raises while it is decoded into a `ModelFileError`.
+    """Convert whatever decoding a damaged file raises to a `ModelFileError`.
 
-    What the checks did not foresee is kept as the cause. Interrupts and mistakes in the code, such
-    as an unknown name or attribute, pass through.
+    Exceptions that the checks did not foresee are kept as the cause. Interrupts and programming
+    errors, such as an unknown name or attribute, pass through.
     """
     try:
         yield
@@ -75,7 +75,7 @@ def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
 def write(
     path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
 ) -> None:
-    """Write header and arrays, replacing the file in one step."""
+    """Write header and arrays, replacing the file atomically."""
     text = json.dumps(header, ensure_ascii=False, allow_nan=False, indent=1)
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(HEADER, LONG_AGO), text.encode("utf-8", "surrogatepass"))
@@ -86,7 +86,7 @@ def write(
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Return header and arrays of a file, or say what is wrong with it."""
+    """Return header and arrays of a file, or raise an error."""
     with Path(path).open("rb") as file, refusing(path):
         try:
             with zipfile.ZipFile(file) as archive:
@@ -94,13 +94,13 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.ND
                 header = _header(archive)
                 arrays = {name: _array(archive, info, name) for name, info in members.items()}
         except (OSError, RuntimeError, EOFError, UnicodeDecodeError) as error:
-            # What `zipfile` raises about archives with damaged lists of their members.
+            # Exceptions of `zipfile` about archives with damaged directories.
             raise zipfile.BadZipFile(str(error) or type(error).__name__) from None
     return header, arrays
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Return the archive's member of each array, refusing what a model file never holds."""
+    """Return the archive's member of each array, rejecting anything a model file never contains."""
     infos = archive.infolist()
     if len(infos) > MOST_MEMBERS:
         raise ModelFileError(f"holds {len(infos):,} members, more than a model has")
@@ -151,7 +151,7 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> npt.ND
             )
         array = np.empty(shape, dtype=dtype)
         content, at = array.reshape(-1).view(np.uint8), 0
-        while part := file.read(AT_ONCE):  # until the end, so that the sum of the bytes is compared
+        while part := file.read(AT_ONCE):  # until the end, so that the checksum is verified
             if at + len(part) > left:
                 raise EOFError(f"{name} is longer than it says")
             content[at : at + len(part)] = np.frombuffer(part, dtype=np.uint8)

@@ -1,7 +1,7 @@
-"""Checks that make arrays that were read safe to compute with.
+"""Checks that make arrays from files safe to compute with.
 
 The kernels trust their input: an index out of range would read foreign memory, a cycle in a tree
-would never end. So nothing that was read reaches them unchecked.
+would never end. So nothing from a file reaches them unchecked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,13 +15,13 @@ from exchangeable.partitions import Partition
 from exchangeable.storage.archive import ModelFileError
 
 CLOSE = 1e-6
-"""How far probabilities may be from adding up to one."""
+"""Tolerance for sums of probabilities."""
 AT_ONCE = 1 << 13
-"""Entries that are checked at a time, so that checking takes little memory."""
+"""Number of entries that are checked at a time, so that checking takes little memory."""
 
 
 def needed(arrays: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> list[npt.NDArray[Any]]:
-    """Return the named arrays of a model, refusing a file that lacks one."""
+    """Return the named arrays of a model, rejecting a file that lacks one."""
     for name in names:
         if name not in arrays:
             raise ModelFileError(f"the model lacks {name}")
@@ -29,15 +29,15 @@ def needed(arrays: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> list
 
 
 def stacked_labels(partitions: Sequence[Partition]) -> npt.NDArray[np.int32]:
-    """Return the block of each variable, one row a partition."""
+    """Return the block of each variable, one row per partition."""
     return np.stack([partition.labels for partition in partitions])
 
 
 def checked_partitions(labels: npt.NDArray[Any], n_counts: int) -> list[Partition]:
-    """Return the partition of each class, having checked that each is one.
+    """Return the partition of each class, after checking that each is one.
 
-    `n_counts` is how many entries the tables of all classes have together: labels of blocks without
-    any would take more memory than their file.
+    `n_counts` is the total number of entries of the tables of all classes: labels of blocks without
+    entries would take more memory than their file.
     """
     if labels.ndim != 2 or not labels.size or labels.dtype != np.int32:
         raise ModelFileError(f"labels are {labels.dtype} of shape {labels.shape}")
@@ -63,7 +63,7 @@ def numbers(
 
 
 def probabilities(log_values: FloatArray, name: str) -> None:
-    """Check that log-probabilities add up to one."""
+    """Check that log-probabilities sum to one."""
     total = float(np.exp(log_values).sum())
     if not abs(total - 1.0) < CLOSE:
         raise ModelFileError(f"{name} are probabilities that add up to {total}")
@@ -76,7 +76,7 @@ def check_sums(totals: FloatArray, name: str) -> None:
 
 
 def check_counts(log_q: FloatArray, partitions: Sequence[Partition], name: str) -> None:
-    """Check that each block's log-probabilities of counts add up to one."""
+    """Check that each block's log-probabilities of counts sum to one."""
     begin = 0
     for partition in partitions:
         for blocks, counts in stretches(partition):
@@ -98,20 +98,20 @@ def stretches(partition: Partition) -> Iterator[tuple[slice, slice]]:
 
 
 def check_columns(log_shares: FloatArray, starts: IntArray, name: str) -> None:
-    """Check that in each column the probabilities from each start to the next add up to one."""
+    """Check that, in each column, the probabilities from each start to the next sum to one."""
     for column in log_shares.T:
         check_sums(np.add.reduceat(np.exp(column), starts), name)
 
 
 def check_lines(tables: FloatArray, name: str) -> None:
-    """Check that the probabilities in each line of each table add up to one."""
+    """Check that the probabilities in each line of each table sum to one."""
     at_once = max(AT_ONCE // tables[0].size, 1)
     for begin in range(0, len(tables), at_once):
         check_sums(tables[begin : begin + at_once].sum(axis=2), name)
 
 
 def check_totals(log_totals: FloatArray, name: str) -> None:
-    """Check that the probabilities of all rows add up to one in every class."""
+    """Check that the probabilities of all rows sum to one in every class."""
     wrong = np.flatnonzero(~(np.abs(log_totals) < CLOSE))  # true for NaN too
     if wrong.size:
         raise ModelFileError(

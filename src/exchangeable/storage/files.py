@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever sees half of one."""
+"""Writing files atomically, so that nobody ever sees a partial one."""
 
 import errno
 import os
@@ -12,22 +12,22 @@ from typing import IO, Any
 
 try:
     import fcntl
-except ImportError:  # Windows, where a file that is open cannot be removed anyway
+except ImportError:  # Windows, where an open file cannot be removed anyway
     fcntl = None  # type: ignore[assignment]
 
 PART = re.compile(r"[a-z0-9_]{8}")
-"""What stands between the name of a file and ``.part`` while it is written."""
+"""Separates the name of a file and ``.part`` while it is written."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of writing that do not say which file could not be written."""
 STALE_SECONDS = 60.0
-"""Half a file that nobody has written to for so long, and nobody holds, is removed."""
+"""A partial file that nobody has written to for this many seconds, and nobody holds, is removed."""
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
-    """Open a new file beside `path` that takes its place when the block ends without an error.
+    """Open a new file next to `path` that replaces it when the block ends without an error.
 
-    A process that is killed leaves half a file named ``.NAME.xxxxxxxx.part`` behind. The next one
+    A process that is killed leaves a partial file named ``.NAME.xxxxxxxx.part``. The next process
     that writes the same file removes it, unless a living process holds it.
 
     Parameters
@@ -63,7 +63,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if fcntl is not None:  # while the file is still held, so that nobody sweeps it away
+            if fcntl is not None:  # while the file is still locked, so that nobody removes it
                 _take_place(name, target)
         if fcntl is None:
             _take_place(name, target)
@@ -77,13 +77,13 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
 
 
 def _take_place(name: str, target: Path) -> None:
-    """Give the new file the permissions of any new file, and the name of the old one."""
+    """Give the new file the usual permissions, and the name of the old one."""
     os.chmod(name, 0o666 & ~_umask())
     os.replace(name, target)
 
 
 def _hold(handle: int) -> bool:
-    """Lock a file for as long as it is open, which the death of the process ends too."""
+    """Lock a file for as long as it is open; the lock also ends with the process."""
     if fcntl is None:
         return True
     try:

@@ -1,7 +1,7 @@
-"""Plain values as JSON and back: what a JSON file cannot hold directly is an object with one key.
+"""Plain values as JSON and back: what JSON lacks is encoded as an object with one key.
 
 Numbers that JSON lacks, tuples, NumPy scalars and arrays, mappings, paths, statistics and
-estimators come back as what they were. Anything else is refused when saving.
+estimators are restored as they were. Anything else is rejected when saving.
 """
 
 import math
@@ -21,7 +21,7 @@ MOST_DIMENSIONS = 8
 
 
 class Writer:
-    """Encodes values, collecting arrays on the way; what could not be read again is refused."""
+    """Encodes values, collecting arrays; values that could not be restored are rejected."""
 
     def __init__(self) -> None:
         self.budget = Budget()
@@ -29,7 +29,7 @@ class Writer:
         self.special: dict[str, Callable[[Any, str], Any | None]] = {}
 
     def store(self, array: npt.NDArray[Any], name: str) -> dict[str, str]:
-        """Keep an array under a name, and return the reference to it."""
+        """Store an array under a name, and return a reference to it."""
         free, number = name, 1
         while free in self.arrays:
             number += 1
@@ -38,7 +38,7 @@ class Writer:
         return {"array": free}
 
     def encode(self, value: Any, name: str) -> Any:
-        """Return a value as JSON; `name` says whose it is."""
+        """Return a value as JSON; `name` is used in errors."""
         if value is None or isinstance(value, bool | str):
             return str(value) if isinstance(value, np.str_) else value
         if isinstance(value, np.ndarray):
@@ -92,7 +92,7 @@ class Reader:
     arrays : mapping from name to array
         The arrays of the file.
     budget : Budget
-        The steps that are left to the file: it may refer to the same array many times.
+        The remaining work budget of the file, which may refer to the same array many times.
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget) -> None:
@@ -112,10 +112,10 @@ class Reader:
         return self._arrays[key]
 
     def decode(self, value: Any, name: str) -> Any:
-        """Return the value that JSON stands for, which may be used up.
+        """Return the value encoded by JSON, which may be modified.
 
-        Lists become what they stand for in their place, entry by entry, and equal texts are kept
-        once: a wide table has many of both.
+        Lists are converted in place, entry by entry, and equal texts are shared: a wide table has
+        many of both.
         """
         if isinstance(value, str):
             return self._texts.setdefault(value, value)
@@ -188,7 +188,7 @@ class Reader:
 
 
 def _tidy(name: str) -> str:
-    """Return a name as a file may have it."""
+    """Return a name from a file."""
     return "".join(c if c in "0123456789abcdefghijklmnopqrstuvwxyz_." else "_" for c in name)[:150]
 
 

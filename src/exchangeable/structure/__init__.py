@@ -1,1 +1,1 @@
-"""Which variables go together: the paper's sweep, evidence merging, tests of the conditions."""
+"""Learning which variables form blocks: the paper's sweep, evidence merging, tests."""

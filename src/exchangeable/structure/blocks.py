@@ -1,4 +1,4 @@
-"""`Blocks`: how users say in which way variables are put together."""
+"""`Blocks`: the settings for grouping variables into blocks."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,41 +17,41 @@ AUTO, GIVEN = "auto", "given"
 
 
 class Blocks(BaseEstimator):
-    """How each class's or component's variables are put into blocks.
+    """How the variables of each class or component are grouped into blocks.
 
-    Wherever an estimator takes `blocks`, a word such as ``"welch"`` stands for
-    ``Blocks(method="welch")``. The settings can be searched, as in
-    ``GridSearchCV(model, {"blocks__significance": [0.01, 0.1]})``. A setting that the method would
-    not use is refused.
+    For the parameter `blocks` of an estimator, a name such as ``"welch"`` is short for
+    ``Blocks(method="welch")``. The settings can be searched, as in ``GridSearchCV(model,
+    {"blocks__significance": [0.01, 0.1]})``. A setting that the method does not use raises an
+    error.
 
     Parameters
     ----------
     method : {"auto", "evidence", "welch", "independent", "full"}, list or dict, default="auto"
-        ``"welch"`` is the paper's sweep: sort by mean, cut where Welch's t-test rejects.
-        ``"evidence"`` merges neighbours of a sweep's blocks as long as the evidence grows.
-        ``"independent"`` makes every variable a block, ``"full"`` one block of all. ``"auto"`` is
-        what suits the family. Lists of variables are the blocks themselves, which have no settings
-        except `shrinkage`.
+        ``"welch"`` is the paper's sweep: sort by mean, cut where Welch's t-test rejects equal
+        means. ``"evidence"`` merges neighbouring blocks of a sweep while the evidence increases.
+        ``"independent"`` makes every variable a block, ``"full"`` makes one block of all.
+        ``"auto"`` is the family's default. Lists of variables specify the blocks, which then have
+        no settings except `shrinkage`.
     significance : float, default=0.1
-        Significance level of the sweep, and of conditions 2 and 3. Evidence merging of classes,
-        whose sweep has the level `start`, uses it for conditions 2 and 3 alone.
+        Significance level of the sweep, and of conditions 2 and 3. For evidence merging in classes,
+        whose sweep has the level `start`, it only applies to conditions 2 and 3.
     start : float, optional
-        Significance level of the sweep whose blocks evidence merging merges; by default 0.5 for
+        Significance level of the sweep from which evidence merging starts; by default 0.5 for
         classes, whose rows are known, and 0.1 for components.
     prior : float, default=0.1
         Dirichlet parameter of the evidence.
     conditions : tuple of int, default=(1,)
-        Which of Proposition 3.3's necessary conditions a learned block must pass: 1 (equal means)
-        always, and with 2 or 3 blocks are split where variances or covariances differ.
+        Which of the necessary conditions of Proposition 3.3 a learned block must pass: 1 (equal
+        means) always; with 2 or 3, blocks are split if variances or covariances differ.
     accept : {"all", "component"}, default="all"
-        In EM, whether all components change their blocks at once if that raises the likelihood, as
-        in the paper, or each chooses for itself.
+        Whether EM accepts new blocks for all components together if they raise the likelihood, as
+        in the paper, or for each component separately.
     relearn : bool, optional
-        Whether EM goes on learning blocks, or keeps those it begins with. By default the paper's
-        family goes on and weighted urns do not.
+        Whether EM continues to learn blocks, or keeps the initial ones. By default the paper's
+        family continues and weighted urns do not.
     shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence, or each free parameter of an
-        edge between blocks, for families with trees; by default what suits the family.
+        Pseudo-rows that shrink each edge of a tree, or each free parameter of an edge between
+        blocks, towards independence, for families with trees; the default depends on the family.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Blocks(BaseEstimator):
 
 
 def as_blocks(blocks: Any) -> tuple[Blocks, Any]:
-    """Return the settings that `blocks` stands for, and its method or the blocks that are given."""
+    """Return the settings that `blocks` stands for, and its method or the given blocks."""
     settings = blocks if isinstance(blocks, Blocks) else Blocks(blocks)
     method = settings.method
     if isinstance(method, str) and method not in (AUTO, *METHODS):
@@ -122,7 +122,7 @@ def structure_of(
 
 
 def _refuse_unused(settings: Blocks, method: str, labelled: bool) -> None:
-    """Refuse settings that were changed but would make no difference, whatever the rows are."""
+    """Raise an error for settings that were changed but have no effect, whatever the rows are."""
     asked = "blocks given as lists" if method == GIVEN else f"blocks={method!r}"
     learned, merged = method in ("welch", "evidence"), method == "evidence"
     further = set(settings.conditions) != {1}
@@ -155,5 +155,5 @@ def _refuse_unused(settings: Blocks, method: str, labelled: bool) -> None:
 
 
 def kind_of(method: Any) -> str:
-    """Return the method's name, ``"given"`` for blocks that are given."""
+    """Return the method's name, ``"given"`` for given blocks."""
     return method if is_method(method) else GIVEN

@@ -1,8 +1,9 @@
-"""Blocks learned from rows with holes, given a model: in memory, or by passes over chunks.
+"""Learning blocks from rows with missing entries, given a model: in memory, or in chunks.
 
-Each function returns one or more proposals: the blocks of all classes, and what counts some of the
-classes in them. The sweep needs moments alone, and holes count in these by how probable they are to
-be on; what other learners read, and what is counted, are rows whose holes are drawn from the model.
+Each function returns one or more proposals: the blocks of all classes, and a function that counts
+the rows of some classes in them. The sweep only needs moments, for which missing entries have
+expectations; other learners, and the counts, use rows whose missing entries are drawn from the
+model.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ from exchangeable.structure.learner import BlockLearner, Structure
 from exchangeable.structure.rounds import learn_from_sums, propose_from_sums
 
 HARDLY = 1e-3
-"""Rows that belong to a class with less probability than this do not help to choose its blocks."""
+"""Rows that belong to a class with a smaller probability are not used to choose its blocks."""
 Found = tuple[list[Partition], Callable[[IntArray], list[FloatArray]]]
 
 
@@ -59,7 +60,7 @@ def _count_drawn(
     sums: Sums,
     classes: IntArray,
 ) -> list[FloatArray]:
-    """Return the histograms of some classes in given blocks, in rows that are drawn for it."""
+    """Return the histograms of some classes in given blocks, for rows drawn for this purpose."""
     if isinstance(data, Streamed):
         ((_, count),) = in_chunks(data, partitions, False, model, sums)
     else:
@@ -70,7 +71,7 @@ def _count_drawn(
 def in_memory(
     data: InMemory, structure: Structure, labelled: bool, model: Model, sums: Sums
 ) -> list[Found]:
-    """Return what is found in the rows of each class."""
+    """Return the blocks learned from the rows of each class."""
 
     def choose(completed: ClassRows, y: int) -> list[Partition]:
         if isinstance(structure, list):
@@ -155,9 +156,9 @@ def _class_histograms(
 
 
 def _scaled_up(counted: Sequence[tuple[FloatArray, float]], totals: FloatArray) -> list[FloatArray]:
-    """Return histograms of the weights that classes have.
+    """Return histograms scaled to the weights of the classes.
 
-    The rows left out belong to a class too, if only by little.
+    The rows that were left out belong to a class too, if only a little.
     """
     pairs = zip(counted, totals, strict=True)
     return [h * (total / seen if seen > 0 else 0.0) for (h, seen), total in pairs]

@@ -1,4 +1,4 @@
-"""The further conditions of Proposition 3.3 where rows come in chunks.
+"""The further conditions of Proposition 3.3 for rows in chunks.
 
 Condition (2) needs nothing beyond means. Condition (3) needs sums of products within blocks, which
 add up over chunks: one pass for the covariance of each variable with the rest of its block, and one
@@ -25,7 +25,7 @@ from exchangeable.structure.learner import BlockLearner
 from exchangeable.structure.pairs import compared_blocks, pairs_within, split_from_pairs
 
 MOST_ENTRIES = 1 << 21
-"""Tables of pairs that a pass sums have no more entries than this, per class."""
+"""Maximum number of entries, per class, of the tables of pairs that a pass sums."""
 
 
 def split_in_passes(
@@ -35,7 +35,7 @@ def split_in_passes(
     totals: Sequence[float] | FloatArray,
     over: Pass,
 ) -> list[Partition]:
-    """Split the blocks of each class by the further conditions that are switched on."""
+    """Split the blocks of each class by the requested further conditions."""
     significance = learner.settings.significance
     if 2 in learner.settings.conditions:
         partitions = [
@@ -74,7 +74,7 @@ def _split_by_pairs(
 
 
 def _first_few(blocks: Sequence[IntArray], most: int) -> list[IntArray]:
-    """Return the first blocks whose tables of pairs have few entries together, at least one."""
+    """Return the first blocks whose tables of pairs are small enough together, at least one."""
     entries = np.cumsum([block.size**2 for block in blocks])
     return list(blocks[: max(1, int(np.searchsorted(entries, most, side="right")))])
 

@@ -27,7 +27,7 @@ def equal_means_p_value(
 ) -> float:
     """Return Cochran's p-value of the hypothesis that exchangeable variables have equal means.
 
-    Unlike tests of two variables at a time this one allows for their correlation, and for the
+    Unlike tests of two variables at a time, this one accounts for their correlation, and for the
     number of variables being compared.
 
     Parameters
@@ -55,7 +55,7 @@ def equal_means_from_sums(ones: FloatArray, counts: float, squares: float) -> fl
 def split_by_variance(
     partition: Partition, ones: FloatArray, total: float, significance: float
 ) -> Partition:
-    """Split blocks where the variances of 0/1 variables differ (condition 2)."""
+    """Split blocks in which the variances of 0/1 variables differ (condition 2)."""
     mean = ones / total
     variance = mean * (1 - mean)
     spread = variance * (1 - 4 * variance) * total / (total - 1)
@@ -69,14 +69,14 @@ def split_by_covariance(
     ones: FloatArray,
     significance: float,
 ) -> Partition:
-    """Split blocks where the variables' covariances with the rest of their block differ (3)."""
+    """Split blocks in which the variables' covariances with the rest of their block differ (3)."""
     products = block_products(partition, rows, group)
     return split_from_products(partition, products, ones, significance)
 
 
 @dataclass(frozen=True)
 class BlockProducts:
-    """Sums over rows from which covariances with the rest of a block follow; they add up.
+    """Sums over rows from which covariances with the rest of a block are computed; they add up.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def block_products(partition: Partition, rows: Rows, group: Group) -> BlockProdu
 def split_from_products(
     partition: Partition, products: BlockProducts, ones: FloatArray, significance: float
 ) -> Partition:
-    """Split blocks where these sums say that covariances differ."""
+    """Split blocks in which covariances differ, according to these sums."""
     n, with_count, with_square = products.total, products.with_count, products.with_square
     # Per row z = (x − mean)·(rest − mean of rest), with rest = count − x; its sum and sum of
     # squares split into the rows where x = 1 and those where x = 0.
@@ -128,7 +128,7 @@ def split_from_products(
 def _split(
     partition: Partition, value: FloatArray, spread: FloatArray, n: float, significance: float
 ) -> Partition:
-    """Cut each block of two and more variables where a sweep over `value` separates them."""
+    """Cut each block of two or more variables where a sweep over `value` separates them."""
     labels = partition.labels.astype(np.int64) * partition.labels.size
     for block in partition.blocks:
         if block.size > 1:
@@ -155,7 +155,7 @@ class _BlockSums(NamedTuple):
 
 @compiled()
 def _sum_block_products(rows, members, weights, labels, sums):  # type: ignore[no-untyped-def]
-    """Sum the count of a variable's block, and its square, over all rows and where it is on."""
+    """Sum the count of a variable's block, and its square, over all rows and those with it on."""
     with_count, with_square, block_sum, block_square = sums
     counts = np.zeros(block_sum.size)
     buffer = np.empty(labels.size, dtype=np.int32)

@@ -1,10 +1,11 @@
-"""Merging neighbouring blocks as long as the Dirichlet-multinomial evidence grows.
+"""Merging neighbouring blocks while the Dirichlet-multinomial evidence increases.
 
 A block of m variables with count histogram h over rows of total weight N has the evidence
 
     Σ_l [lnΓ(h_l + a) − lnΓ(a)] − [lnΓ(N + a(m+1)) − lnΓ(a(m+1))] − Σ_l h_l·ln C(m, l)
 
-All partitions have the same number of free parameters, so evidences compare without a penalty.
+All partitions have the same number of free parameters, so evidences can be compared without a
+penalty.
 """
 
 import math
@@ -23,20 +24,20 @@ _helper = for_kernels()
 
 
 class _Sample(NamedTuple):
-    """What the evidence of every block of a class depends on.
+    """The constants of a class on which the evidence of every block depends.
 
     Attributes
     ----------
     weights : array of shape (n_rows,) or (0,)
         Weight of each row; empty if all are 1.
     total : float
-        Weight of all rows.
+        Total weight of the rows.
     prior : float
         The Dirichlet parameter a.
     log_factorial : array
         ln l! for l up to the number of variables.
     log_rising : array
-        lnΓ(h + a) − lnΓ(a) for whole h, used where rows have no weights.
+        lnΓ(h + a) − lnΓ(a) for whole h, used if rows have no weights.
     """
 
     weights: FloatArray
@@ -47,20 +48,20 @@ class _Sample(NamedTuple):
 
 
 class _Workspace(NamedTuple):
-    """What merging keeps for every block.
+    """The state of merging, for every block.
 
     Attributes
     ----------
     histogram : array of shape (2, n_counts)
-        Room for the weight of each count, all zero.
+        Workspace for the weight of each count, all zero.
     first : array of shape (n_blocks,)
-        The first block of the block that it is in.
+        The first block of the merged block that it belongs to.
     previous, following : array of shape (n_blocks,)
-        Its neighbours, of the first of their blocks.
+        Its neighbours, by the first of their blocks.
     alone, together : array of shape (n_blocks,)
         The evidence by itself, and merged with the following one.
     gain : array of shape (n_blocks,)
-        By how much merging it with the following one raises the evidence.
+        The gain in evidence from merging it with the following one.
     """
 
     histogram: FloatArray
@@ -76,8 +77,8 @@ class _Workspace(NamedTuple):
 def _block_evidence(first, second, m, sample, histogram):  # type: ignore[no-untyped-def]
     """Return the evidence of a block whose counts are the sums of two lines of counts.
 
-    `histogram` is a workspace of two lines, all zero before and after. The halves of the rows
-    are added to different lines: an addition need not wait for the one before it.
+    `histogram` is a workspace of two lines, all zero before and after. The two halves of the rows
+    are added to different lines, so that an addition need not wait for the previous one.
     """
     weights, total, prior, log_factorial, log_rising = sample
     highest = 0
@@ -128,10 +129,10 @@ def _far_apart(first, second, m_first, m_second, weights, limit):  # type: ignor
 
 @_compile
 def _merge(counts, sizes, sample, limit, nothing, workspace):  # type: ignore[no-untyped-def]
-    """Merge neighbours while it pays; write for each initial block the first block it is in.
+    """Merge neighbours while it pays; write, for each initial block, the first block of its group.
 
-    Overwrites `counts` and `sizes`: line b of the counts ends as that of the block that b starts.
-    `nothing` is a line of counts that are all zero.
+    Overwrites `counts` and `sizes`: line b of the counts ends as that of the merged block that
+    starts at b. `nothing` is a line of counts that are all zero.
     """
     n_blocks = sizes.size
     histogram, first, previous, following, alone, together, gain = workspace
@@ -139,7 +140,7 @@ def _merge(counts, sizes, sample, limit, nothing, workspace):  # type: ignore[no
         alone[b] = _block_evidence(counts[b], nothing, sizes[b], sample, histogram)
     begin, end = 0, n_blocks - 1
     while True:
-        # The pairs whose gain is not known: all at first, then the two beside a new block.
+        # The pairs whose gain is not known: all at first, then the two next to a new block.
         b = begin
         while b <= end and following[b] < n_blocks:
             other = following[b]
@@ -178,7 +179,7 @@ def merge_blocks(
     log_factorial: FloatArray,
     limit: float = np.inf,
 ) -> Labels:
-    """Return the merged block of each block; blocks come in order of mean.
+    """Return the merged block of each block; blocks are in order of mean.
 
     Parameters
     ----------
@@ -194,7 +195,7 @@ def merge_blocks(
         ln l! for l up to the number of variables.
     limit : float
         Blocks whose rates of ones differ by more standard errors than this are never merged: their
-        means are not equal, whatever else speaks for merging them.
+        means are not equal, whatever else favours merging them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Are these variables exchangeable? Tests of the three necessary conditions of Proposition 3.3.
+"""Tests of exchangeability: the three necessary conditions of Proposition 3.3.
 
 Under exchangeability any order of the entries within a row is equally likely, whatever the row's
 count. Given the counts, the sums over rows that the tests use have known means and covariances, so
@@ -28,7 +28,7 @@ MAX_PAIRWISE = 3000
 
 @dataclass(frozen=True)
 class BlockTest:
-    """What the data say about one block.
+    """The results for one block.
 
     Attributes
     ----------
@@ -37,9 +37,9 @@ class BlockTest:
     mean, variance, covariance : float
         Averages over the block's variables and pairs.
     covariance_bound : float
-        The least covariance exchangeable variables can have, −variance / (n − 1).
+        The smallest possible covariance of exchangeable variables, −variance / (n − 1).
     p_bound : float
-        p-value of no pair being below it, where pairs are compared.
+        p-value of no pair being below it, if pairs are compared.
     p_means, p_variances, p_covariances : float
         p-values of equal means, equal variances and equal covariances. A variance of 0/1 variables
         is mean·(1 − mean), so the second test differs from the first only for means on both sides
@@ -107,7 +107,7 @@ def exchangeability_report(
     Returns
     -------
     ExchangeabilityReport
-        Its ``p_value`` is small if the variables are not exchangeable; ``tests`` says why.
+        Its ``p_value`` is small if the variables are not exchangeable; ``tests`` shows why.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def _exchangeable_variance(weights: FloatArray, counts: FloatArray, m: int) -> f
 
 
 def _covariance_p_value(X: Any, counts: FloatArray) -> float:
-    """Test that every variable, and every pair, covaries alike.
+    """Test that every variable, and every pair, has the same covariance.
 
     The vector of pair counts splits into three parts that permutations of the variables keep
     apart: its total, one effect per variable, and the rest, which has m(m − 3)/2 dimensions. Given
@@ -214,5 +214,5 @@ def _covariance_p_value(X: Any, counts: FloatArray) -> float:
         if unit > 1e-12:
             statistic += rest / unit
             df += dimensions
-    # Where nothing can vary there is nothing to reject.
+    # If nothing can vary, there is nothing to reject.
     return float(chdtrc(df, statistic)) if df > 0 else 1.0

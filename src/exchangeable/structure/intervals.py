@@ -1,7 +1,7 @@
 """Intervals of neighbouring blocks, each counted as if it were one block.
 
-Evidence merging only ever looks at intervals of the blocks of one fine sweep; their histograms add
-up over chunks of rows.
+Evidence merging only considers intervals of the blocks of one fine sweep; their histograms add up
+over chunks of rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ from exchangeable.runtime.kernels.loops import fill
 from exchangeable.runtime.threads import run
 
 EachClass = Callable[[Rows, Group, int], Any]
-"""A function of rows, of those that are a class's, and of the number of the class."""
+"""A function of rows, of those that belong to a class, and of the number of the class."""
 Pass = Callable[[EachClass], list[Any]]
 """A pass over all rows: for every class the sum of such a function over the chunks."""
 ClassSums = tuple[float, FloatArray, float, float]
-"""Of one class: weight, ones of each variable, sums of the rows' counts and of their squares."""
+"""For one class: weight, ones of each variable, sums of the rows' counts and of their squares."""
 
 
 class Intervals(NamedTuple):
@@ -55,7 +55,7 @@ class Intervals(NamedTuple):
 
     @classmethod
     def of(cls, partition: Partition, intervals: Sequence[tuple[int, int]]) -> Self:
-        """Return intervals given by their first blocks and the blocks behind their last."""
+        """Return intervals given by their first blocks and the blocks after their last."""
         begins, ends = np.array(intervals, dtype=np.int64).reshape(-1, 2).T
         before = np.concatenate([[0], np.cumsum(partition.sizes)])
         lengths = before[ends] - before[begins] + 1
@@ -77,7 +77,7 @@ class Intervals(NamedTuple):
         return histogram
 
     def split(self, histogram: FloatArray) -> list[FloatArray]:
-        """Cut a histogram over all intervals into one histogram per interval."""
+        """Divide a histogram over all intervals into one histogram per interval."""
         return np.split(histogram, self.starts[1:])
 
 
@@ -121,7 +121,7 @@ def recipe_sums(chunk: Chunk, recipe: Recipe, n_jobs: int | None = None) -> list
 
 
 def _rows_of(chunk: Chunk, recipe: Recipe) -> Rows:
-    """Return the rows that a recipe's groups number."""
+    """Return the rows of the groups that a recipe numbers."""
     return chunk.rows if isinstance(recipe, Labelled) else chunk.examples.rows
 
 

@@ -24,27 +24,28 @@ from exchangeable.structure.sweep import sweep_counts, sweep_each
 
 METHODS = ("evidence", "welch", "independent", "full")
 NEGLIGIBLE = 1e-8
-"""Rows of less weight than this do not count when the blocks of a component are learned."""
+"""Rows of less weight than this are ignored when the blocks of a component are learned."""
 FAR_APART = 20.0
 """Blocks of a class whose rates of ones are this many standard errors apart are never merged."""
 EQUAL_MEANS_LEVEL = 0.01
-"""Level of the test that all variables have one mean, before evidence merging looks for blocks."""
+"""Level of the test that all variables have equal means, before evidence merging looks for
+blocks."""
 
 
 @dataclass(frozen=True)
 class BlockSettings:
-    """The learners' settings, as users give them.
+    """The learners' settings, as given by users.
 
     Attributes
     ----------
     significance : float
-        The sweep's, and that of conditions 2 and 3.
+        That of the sweep, and of conditions 2 and 3.
     start : float
         Significance of the finer sweep that evidence merging starts from.
     prior : float
         Dirichlet parameter of the evidence.
     conditions : sequence of int
-        Which conditions of Proposition 3.3 must hold in a block: 1, and 2 or 3 if wanted.
+        The conditions of Proposition 3.3 that must hold in a block: 1, and 2 or 3 if requested.
     """
 
     significance: float
@@ -53,7 +54,7 @@ class BlockSettings:
     conditions: Sequence[int]
 
     def check(self) -> None:
-        """Refuse settings that make no sense."""
+        """Reject invalid settings."""
         for name in ("significance", "start"):
             if not 0 < check_number(getattr(self, name), name) < 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)!r}")
@@ -73,7 +74,7 @@ class BlockSettings:
 
 @dataclass(frozen=True)
 class BlockLearner:
-    """How blocks are learned from the rows of a class, by one of `METHODS`."""
+    """Learns blocks from the rows of a class, by one of `METHODS`."""
 
     name: str
     settings: BlockSettings
@@ -84,7 +85,7 @@ class BlockLearner:
         return self.name in ("evidence", "welch")
 
     def learn(self, rows: Rows, group: Group, ones: FloatArray) -> Partition:
-        """Return the blocks for a group of rows, given how often each variable is on in it."""
+        """Return the blocks for a group of rows, given the frequency of each variable in it."""
         if self.name == "independent":
             return Partition.from_labels(np.arange(rows.n_variables))
         if self.name == "full" or group.total <= 1:
@@ -105,10 +106,10 @@ class BlockLearner:
         return [Partition.from_labels(labels)] * n_classes
 
     def phases(self) -> list["BlockLearner"]:
-        """Return the learners that EM uses in turn, each until it has converged with it.
+        """Return the learners that EM uses in sequence, each until convergence.
 
-        Merging starts where the sweep has ended: from the first iterations, when components are
-        hardly different, it would merge blocks that should stay apart, and EM would not recover.
+        Merging starts when the sweep has converged: in the first iterations, when components hardly
+        differ, it would merge blocks that should stay separate, and EM would not recover.
         """
         if self.name == "evidence":
             return [BlockLearner("welch", self.settings), self]
@@ -124,10 +125,10 @@ class BlockLearner:
     ) -> list[list[Partition]]:
         """Return proposals for the blocks of all components, given the examples' posteriors.
 
-        `moments` are the posteriors' two sums of each variable and component, as in `Sums`.
+        `moments` are the posteriors' two sums for each variable and component, as in `Sums`.
 
         The sweep tests the values x·P(y | x) over *all* examples, as in the paper's Algorithm 1.
-        Evidence merging proposes the sweep's blocks as well as what it merges them to.
+        Evidence merging proposes the sweep's blocks as well as the merged ones.
         """
         if not self.needs_moments:
             return [self.without_rows(examples.rows.n_variables, n_components)]
@@ -152,8 +153,8 @@ class BlockLearner:
     ) -> list[Partition]:
         """Return proposals for one component.
 
-        `weights` say how much of each row is the component's, `moments` are its two sums of each
-        variable as in `Sums`, and `n` is the weight of all rows of all components.
+        `weights` are the shares of each row in the component, `moments` its two sums for each
+        variable as in `Sums`, and `n` is the total weight of all rows.
         """
         swept = self.sweeps(moments[:, :, None], n)
         if self.sweeps_only:
@@ -162,13 +163,13 @@ class BlockLearner:
 
     @property
     def sweeps_only(self) -> bool:
-        """Whether the moments of the rows are all that blocks are learned from."""
+        """Whether blocks are learned from the moments of the rows alone."""
         return self.name == "welch" and len(self.settings.conditions) == 1
 
     def sweeps(
         self, moments: FloatArray, n: float, n_jobs: int | None = 1
     ) -> list[list[Partition]]:
-        """Return the sweep's blocks of every component; for merging those of a finer one too."""
+        """Return the sweep's blocks of every component; for merging, those of a finer one too."""
         levels = [self.settings.significance]
         if self.name == "evidence" and self.settings.start != self.settings.significance:
             levels.append(self.settings.start)
@@ -193,9 +194,9 @@ class BlockLearner:
     def _merge(self, rows: Rows, group: Group, ones: FloatArray) -> Partition:
         """Merge the blocks of a fine sweep by their evidence.
 
-        Variables sorted by their observed means look different even where they are not, and the
-        evidence does not know that they were sorted. So one test comes first, of all the means
-        together: unless it rejects, the variables are one block.
+        Variables sorted by their observed means look different even if they are not, and the
+        evidence does not account for the sorting. So one test of all means together comes first:
+        unless it rejects, the variables are one block.
         """
         one_block = Partition.whole(rows.n_variables)
         row_counts = block_counts(rows, group, one_block)[0]
@@ -218,7 +219,7 @@ class BlockLearner:
         return fine.merged(merged)
 
     def _split(self, partition: Partition, rows: Rows, group: Group, ones: FloatArray) -> Partition:
-        """Split blocks by the further conditions that are switched on."""
+        """Split blocks by the requested further conditions."""
         significance, total = self.settings.significance, group.total
         if total <= 1:
             return partition
@@ -231,7 +232,7 @@ class BlockLearner:
 
 
 Structure = BlockLearner | list[Partition]
-"""Where blocks come from: learned from each class's rows, or given, one partition per class."""
+"""The source of blocks: learned from each class's rows, or given, one partition per class."""
 
 
 def learn_partitions(
@@ -252,7 +253,7 @@ def learn_partitions(
 
 
 def is_method(structure: Any) -> bool:
-    """Whether blocks are to be learned by a named method, rather than given."""
+    """Whether blocks are learned by a named method, rather than given."""
     return isinstance(structure, str)
 
 
@@ -263,10 +264,10 @@ def check_structure(
     classes: Sequence[Any],
     names: Sequence[str] | None = None,
 ) -> Structure:
-    """Return the method or the partitions that the user's `blocks` name.
+    """Return the method or the partitions that the user's `blocks` specify.
 
-    It is the name of a method, a partition for all classes, or a dict from class to partition; a
-    partition is a list of blocks, a block a list of variables' numbers or names.
+    These are the name of a method, a partition for all classes, or a dict from class to partition;
+    a partition is a list of blocks, a block a list of variables' numbers or names.
     """
     settings.check()
     if is_method(structure):
@@ -280,7 +281,7 @@ def check_structure(
 
 
 def _from_lists(blocks: Any, n_variables: int, names: Sequence[str] | None) -> Partition:
-    """Return a partition that the user lists, feature names replaced by their numbers."""
+    """Return a partition given by the user, with feature names replaced by their numbers."""
     if isinstance(blocks, str) or not isinstance(blocks, Iterable):
         raise TypeError(f"a partition must be a list of blocks of variables, got {blocks!r}")
     number = {name: position for position, name in enumerate(() if names is None else names)}

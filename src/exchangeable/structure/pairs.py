@@ -1,4 +1,4 @@
-"""Condition (3) of Proposition 3.3 on all pairs of a block: covariances that must be equal."""
+"""Condition (3) of Proposition 3.3 for all pairs of a block: equal covariances."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from exchangeable.families.common.log_linear.scores import pair_sums
 from exchangeable.partitions import Partition
 
 MOST_VARIABLES = 512
-"""Blocks of more variables are compared by the covariance of each with the rest alone."""
+"""In blocks with more variables, only the covariance of each with the rest is compared."""
 
 
 class Covariances(NamedTuple):
@@ -54,10 +54,11 @@ def split_by_pairs(
 ) -> Partition:
     """Split blocks in which some pairs of variables covary more than others.
 
-    Two variables of an exchangeable block covary alike with every third. They are kept apart if
-    their covariances with one of the others differ, or if their own is below the bound that
-    exchangeable variables of that number and variance have. The level is that of all comparisons in
-    a block together (Bonferroni), so that an exchangeable block is split at most that often.
+    Two variables of an exchangeable block have the same covariance with every third one. They are
+    separated if their covariances with one of the others differ, or if their own is below the lower
+    bound for exchangeable variables of that number and variance. The level applies to all
+    comparisons in a block together (Bonferroni), so that an exchangeable block is split with at
+    most that probability.
     """
     tables = [pairs_within(rows, group, block) for block in compared_blocks(partition)]
     return split_from_pairs(partition, tables, group.total, significance)
@@ -86,7 +87,7 @@ def split_from_pairs(
 
 
 def threshold(n_variables: int, significance: float) -> float:
-    """Return how many standard errors are a difference, among all comparisons in a block."""
+    """Return the number of standard errors of a significant difference, among all comparisons."""
     comparisons = n_variables * (n_variables - 1) * (n_variables - 1) / 2
     return float(-ndtri(significance / (2 * comparisons)))
 

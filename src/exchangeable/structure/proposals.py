@@ -1,6 +1,6 @@
-"""Blocks to be tried: learned from posteriors, from rows with holes, or from sums over chunks.
+"""Proposals of blocks: learned from posteriors, from incomplete rows, or from sums over chunks.
 
-Which blocks to try is a proposal only. Whether they are kept is decided by the likelihood.
+These are only proposals. Whether they are accepted is decided by the likelihood.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class Proposal:
     partitions : list of Partition
         The blocks of each class.
     count : callable, optional
-        Returns the histograms of some of the classes in them, where the proposer knows them.
+        Returns the histograms of some of the classes in them, if the proposer knows them.
     drawn : bool
         Whether it counts rows that were drawn anyway; otherwise it draws them when it is called.
     """
@@ -53,7 +53,7 @@ Proposer = Callable[[Model | None, Any], list[Proposal]]
 
 
 def proposers(data: InMemory | Streamed, structure: Structure, labelled: bool) -> list[Proposer]:
-    """Return what proposes blocks while EM runs, each to be used until it has converged with it."""
+    """Return the learners that propose blocks in EM, each used until EM has converged with it."""
     if isinstance(structure, list) or not structure.needs_moments:
         return []
     learners = [structure] if labelled else structure.phases()
@@ -61,7 +61,7 @@ def proposers(data: InMemory | Streamed, structure: Structure, labelled: bool) -
 
 
 def learners_of(family: Family, data: Any) -> list[Proposer]:
-    """Return what proposes blocks while EM of a family runs, if anything does."""
+    """Return the learners that propose blocks in EM of a family, if there are any."""
     own = family.learners(data)
     if own is not None:
         return own
@@ -70,7 +70,7 @@ def learners_of(family: Family, data: Any) -> list[Proposer]:
 
 
 def proposer(data: InMemory | Streamed, structure: Structure, labelled: bool) -> Proposer:
-    """Return what proposes blocks, learned or given."""
+    """Return the proposer of blocks, learned or given."""
     if data.has_holes:
         return partial(_from_completed_rows, data, structure, labelled)
     if isinstance(structure, list):
@@ -90,10 +90,10 @@ def first_blocks(
     model: Model | None,
     sums: Sums,
 ) -> Proposal:
-    """Return the blocks that EM begins with.
+    """Return the initial blocks of EM.
 
-    Where it goes on learning they are what its first learner proposes first, else what the learner
-    ends with.
+    If learning continues, they are the first proposal of the first learner; otherwise the final
+    result of the learner.
     """
     learners = proposers(data, structure, labelled) if relearns else []
     if learners:
@@ -104,7 +104,7 @@ def first_blocks(
 def _from_posteriors(
     data: InMemory, learner: BlockLearner, model: Model | None, sums: Sums
 ) -> list[Proposal]:
-    """Propose what the learner finds in rows without holes, as in the paper's Algorithm 1."""
+    """Propose blocks learned from complete rows, as in the paper's Algorithm 1."""
     moments = sums.moments
     if learner.needs_moments and not moments.size:
         moments = sum_moments(data.examples, sums.posterior, n_jobs=data.n_jobs)
@@ -115,7 +115,7 @@ def _from_posteriors(
 def _from_classes(
     data: InMemory, learner: BlockLearner, model: Model | None, sums: Sums
 ) -> list[Proposal]:
-    """Propose what the learner finds in the rows of each class, where some labels are known."""
+    """Propose blocks learned from the rows of each class, if some labels are known."""
     groups = []
     for y in range(sums.totals.size):
         mass = data.examples.weights * sums.posterior[:, y]
@@ -127,7 +127,7 @@ def _from_classes(
 def _from_chunks(
     data: Streamed, learner: BlockLearner, model: Model | None, sums: Sums
 ) -> list[Proposal]:
-    """Propose what the learner finds in sums over chunks."""
+    """Propose blocks learned from sums over chunks."""
     moments = sums.moments
     if not learner.needs_moments:
         return [Proposal(learner.without_rows(data.n_variables, sums.totals.size))]
@@ -141,14 +141,14 @@ def _from_chunks(
 def _from_labelled_chunks(
     data: Streamed, learner: BlockLearner, model: Model | None, sums: Sums
 ) -> list[Proposal]:
-    """Propose what the learner finds in sums over the rows of each class."""
+    """Propose blocks learned from sums over the rows of each class."""
     by_class = data.passes.total(partial(recipe_sums, recipe=sums.recipe, n_jobs=data.n_jobs))
     over = _passes_over(data, sums)
     return [Proposal(learn_from_sums(learner, by_class, data.n_variables, over))]
 
 
 def _passes_over(data: Streamed, sums: Sums) -> Pass:
-    """Return what makes a pass over chunks for every class."""
+    """Return a function that makes a pass over chunks for every class."""
 
     def over(function: EachClass) -> list[Any]:
         found: list[Any] = data.passes.total(
@@ -166,10 +166,10 @@ def _from_completed_rows(
     model: Model | None,
     sums: Sums,
 ) -> list[Proposal]:
-    """Propose what the learner finds in rows with holes, given the model so far.
+    """Propose blocks learned from incomplete rows, given the current model.
 
-    Blocks that are given are counted in the same rows. Without a model nothing can be drawn, and
-    only blocks that do not depend on the rows can be proposed.
+    Given blocks are counted in the same rows. Without a model nothing can be drawn, and only blocks
+    that do not depend on the rows can be proposed.
     """
     if model is None:
         if not isinstance(structure, list):

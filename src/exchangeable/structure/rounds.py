@@ -1,10 +1,10 @@
-"""Learning blocks where the rows cannot be held: from sums alone, a few passes at a time.
+"""Learning blocks from sums alone, in a few passes, for rows that are not in memory.
 
-Evidence merging (`evidence.py`) joins neighbouring blocks of a fine sweep, so that whatever it ever
-looks at is an *interval* of the fine blocks. The evidence of an interval needs the histogram of its
+Evidence merging (`evidence.py`) joins neighbouring blocks of a fine sweep, so it only ever
+considers *intervals* of the fine blocks. The evidence of an interval needs the histogram of its
 counts, and histograms add up over chunks. `IntervalMerge` merges in the same order as
-`merge_blocks`, keeps what is known of each interval, and when it needs more asks for all it can
-ever need, or, while blocks are many, for all it may soon need. A pass answers for all classes at
+`merge_blocks` and caches the histogram of each interval. When it needs more, it requests all that
+it can ever need or, while blocks are many, all that it may need soon. A pass serves all classes at
 once, and one or two are enough.
 """
 
@@ -25,16 +25,16 @@ from exchangeable.structure.learner import EQUAL_MEANS_LEVEL, FAR_APART, BlockLe
 from exchangeable.structure.sweep import sweep_counts
 
 AHEAD = 16
-"""How many blocks ahead of a merge are asked for."""
+"""Number of blocks ahead of a merge for which histograms are requested."""
 FEW_INTERVALS, MOST_INTERVALS = 1 << 9, 1 << 13
-"""If no more than this many intervals can ever be needed, all of them are asked for: the first
-number holds for the first pass, after which many blocks have merged."""
+"""If at most this many intervals can ever be needed, all of them are requested: the first number is
+for the first pass, after which many blocks have merged."""
 MOST_ENTRIES = 1 << 21
-"""Histograms asked for in advance have no more entries than this, per class."""
+"""Maximum number of entries, per class, of histograms requested in advance."""
 
 
 class _Sums(NamedTuple):
-    """Of one interval: evidence, total weight, and sums of counts and of their squares."""
+    """For one interval: evidence, total weight, and sums of counts and of their squares."""
 
     evidence: float
     total: float
@@ -43,12 +43,12 @@ class _Sums(NamedTuple):
 
 
 class IntervalMerge:
-    """Merging of one class's neighbouring blocks while the evidence grows.
+    """Merging of one class's neighbouring blocks while the evidence increases.
 
     Parameters
     ----------
     fine : Partition
-        The blocks to begin with, in order of mean.
+        The initial blocks, in order of mean.
     prior : float
         The Dirichlet parameter of the evidence.
     limit : float
@@ -84,7 +84,7 @@ class IntervalMerge:
         return self._within_reason(sorted(needed), self._guesses())
 
     def learn(self, intervals: Sequence[tuple[int, int]], histograms: Sequence[FloatArray]) -> None:
-        """Take in the histograms of some intervals, and merge as far as they allow."""
+        """Add the histograms of some intervals, and merge as far as they allow."""
         for interval, histogram in zip(intervals, histograms, strict=True):
             self._known[interval] = self._evidence(histogram)
         while not self.done and self._update():
@@ -95,7 +95,7 @@ class IntervalMerge:
                 self._join(b)
 
     def merged(self) -> Partition:
-        """Return the blocks that merging has ended with."""
+        """Return the final blocks."""
         first = self._first
         for b in range(first.size):
             first[b] = first[first[b]]
@@ -103,7 +103,7 @@ class IntervalMerge:
         return self.fine.merged(into)
 
     def _evidence(self, histogram: FloatArray) -> "_Sums":
-        """Return what merging needs to know of an interval."""
+        """Return the values that merging needs about an interval."""
         m, count = histogram.size - 1, np.flatnonzero(histogram)
         h, total = histogram[count], float(histogram.sum())
         log_factorial, a = log_factorials(self.fine.labels.size), self.prior
@@ -123,7 +123,7 @@ class IntervalMerge:
         return [(b, middle), (middle, end), (b, end)]
 
     def _update(self) -> bool:
-        """Compute the gains that are not known yet; say whether all intervals were."""
+        """Compute the missing gains; return whether all intervals were known."""
         for b in list(self._unknown):
             intervals = self._pair(b)
             if not all(interval in self._known for interval in intervals):
@@ -169,7 +169,7 @@ class IntervalMerge:
     def _within_reason(
         self, needed: list[tuple[int, int]], guesses: list[tuple[int, int]]
     ) -> list[tuple[int, int]]:
-        """Return what is needed, and as many of the guesses as `MOST_ENTRIES` allows."""
+        """Return the needed intervals, and as many of the guesses as `MOST_ENTRIES` allows."""
         asked = dict.fromkeys(needed)
         entries = sum(self._size(interval) + 1 for interval in needed)
         for interval in guesses:
@@ -185,7 +185,7 @@ class IntervalMerge:
         return [(b, b + k) for k in range(fewest, most + 1) for b in range(n - k + 1)]
 
     def _starts(self) -> list[int]:
-        """Return the first fine block of every block there is now, and the end."""
+        """Return the first fine block of every current block, and the end."""
         starts, b = [], 0
         while b < self._first.size:
             starts.append(b)
@@ -193,7 +193,7 @@ class IntervalMerge:
         return [*starts, self._first.size]
 
     def _guesses(self) -> list[tuple[int, int]]:
-        """Return the intervals that will be needed if those merges happen that look best now."""
+        """Return the intervals that will be needed if the currently best merges happen."""
         starts = self._starts()
         position = {b: i for i, b in enumerate(starts)}
         open_pairs = set(self._unknown)
@@ -222,7 +222,7 @@ class IntervalMerge:
 
 
 def merge_in_rounds(merges: Sequence[IntervalMerge], over: Pass) -> list[Partition]:
-    """Run several merges to their ends, each pass answering what all of them ask."""
+    """Run several merges to the end; each pass serves the requests of all of them."""
     while True:
         asked = [merge.wanted() for merge in merges]
         if not any(asked):
@@ -238,7 +238,7 @@ def merge_in_rounds(merges: Sequence[IntervalMerge], over: Pass) -> list[Partiti
 def learn_from_sums(
     learner: BlockLearner, sums: Sequence[ClassSums], n_variables: int, over: Pass
 ) -> list[Partition]:
-    """Return what `BlockLearner.learn` finds for every class, from sums over its rows."""
+    """Return the result of `BlockLearner.learn` for every class, from sums over its rows."""
     settings = learner.settings
     one_block = Partition.whole(n_variables)
     if learner.name == "independent":
@@ -265,7 +265,7 @@ def learn_from_sums(
 def propose_from_sums(
     learner: BlockLearner, moments: FloatArray, totals: FloatArray, n: float, over: Pass
 ) -> list[list[Partition]]:
-    """Return what `BlockLearner.propose` does, from sums over the posteriors."""
+    """Return the result of `BlockLearner.propose`, from sums over the posteriors."""
     if not learner.needs_moments:
         nothing: list[ClassSums] = [(0.0, np.empty(0), 0.0, 0.0)] * totals.size
         return [learn_from_sums(learner, nothing, moments.shape[1], over)]

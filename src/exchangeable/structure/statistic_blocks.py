@@ -1,4 +1,4 @@
-"""Blocks whose statistic the user names, in place of the number of ones."""
+"""Blocks with a user-defined statistic in place of the number of ones."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ BY_NAME: dict[str, type[Any]] = {
     "second-order transitions": statistics.SecondOrderTransitions,
     "transitions": statistics.Transitions,
 }
-"""Statistics that need no more than the number of variables, by the words that stand for them."""
+"""Statistics that only need the number of variables, by their names."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class StatisticBlock:
     variables : array
         Their numbers, in the order in which the statistic reads them.
     statistics : tuple of Statistic
-        The statistic; or several, of which the evidence chooses one when the model is fitted.
+        The statistic; or several, one of which is chosen by the evidence when the model is fitted.
     """
 
     variables: IntArray
@@ -39,12 +39,12 @@ class StatisticBlock:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells it from other blocks of the same rows."""
+        """Distinguishes it from other blocks of the same rows."""
         return (self.variables.tobytes(), *(id(statistic) for statistic in self.statistics))
 
 
 def has_statistics(blocks: Any) -> bool:
-    """Whether some of the blocks that a user gives come with a statistic."""
+    """Whether any block given by a user comes with a statistic."""
     return isinstance(blocks, list | tuple) and any(_is_pair(block) for block in blocks)
 
 
@@ -60,7 +60,7 @@ def _is_pair(block: Any) -> bool:
 def statistic_blocks(
     blocks: Sequence[Any], n_variables: int, names: Sequence[str] | None
 ) -> tuple[list[StatisticBlock], IntArray]:
-    """Return the blocks a user gives, and the variables that are in none of them.
+    """Return the blocks given by a user, and the remaining variables.
 
     A block is a pair of variables and a statistic; a list of variables alone is counted.
     """
@@ -104,7 +104,7 @@ def _numbers(listed: Any, b: int, number: dict[str, int], n_variables: int) -> I
 
 
 def _statistic(wanted: Any, b: int, n_variables: int) -> Statistic:
-    """Return the statistic that a user names for a block."""
+    """Return the statistic specified by a user for a block."""
     if isinstance(wanted, str):
         if wanted not in BY_NAME:
             raise ValueError(
@@ -138,7 +138,7 @@ def log_evidence(histograms: FloatArray, log_sizes: FloatArray, prior: float) ->
 
     Examples
     --------
-    Two rows that agree in T, of which every value has two members:
+    Two rows with the same T, each value of which has two members:
 
     >>> round(np.exp(-log_evidence(np.array([[2.0], [0.0]]), np.log([2.0, 2.0]), prior=1.0)), 6)
     np.float64(12.0)

@@ -22,15 +22,15 @@ LINES_TOGETHER = 16384
 
 
 class Level(NamedTuple):
-    """A level of significance, and between which values of t the p-value must be computed.
+    """A significance level, and the range of t for which the p-value must be computed.
 
     Attributes
     ----------
     significance : float
-        A p-value below this separates.
+        Smaller p-values separate.
     surely_kept, surely_rejected : float
-        Up to the one nothing is separated, beyond the other everything is, whatever the degrees of
-        freedom.
+        Below the first nothing is separated, above the second everything is, whatever the degrees
+        of freedom.
     """
 
     significance: float
@@ -43,7 +43,7 @@ class Level(NamedTuple):
         """Return a level for means of n values."""
         surely_rejected = -stdtrit(n - 1, significance / 2)
         surely_kept = -stdtrit(2 * n - 2, significance / 2)
-        # A hair of slack leaves what is on the edge to the p-value.
+        # A little slack leaves borderline cases to the p-value.
         return cls(
             float(significance),
             float(surely_kept * (1 - 1e-9)),
@@ -55,8 +55,8 @@ class Level(NamedTuple):
 def _welch_rejects(mean_a, var_a, mean_b, var_b, n, level):  # type: ignore[no-untyped-def]
     """Whether Welch's test of two means, each of n values, rejects at a level (`Level`).
 
-    The degrees of freedom lie between n − 1 and 2n − 2, so that most cases are decided by two
-    critical values and only the few between them need the p-value itself.
+    The degrees of freedom are between n − 1 and 2n − 2, so that most cases are decided by two
+    critical values and only the few in between need the p-value.
     """
     difference = abs(mean_a - mean_b)
     spread = (var_a + var_b) / n
@@ -96,7 +96,7 @@ def sweep_sorted(mean: FloatArray, variance: FloatArray, n: float, significance:
     """Return the block of each variable, given in increasing order of mean.
 
     The first variable of a block is its reference. A variable whose mean differs from its
-    predecessor's is tested against the reference and opens a new block if the test rejects.
+    predecessor's is tested against the reference, and starts a new block if the test rejects.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def sweep_sorted(mean: FloatArray, variance: FloatArray, n: float, significance:
     n : float
         Number of values behind each mean; with one or fewer no test is possible.
     significance : float
-        A p-value below this separates.
+        Smaller p-values separate.
     """
     block = np.zeros(mean.size, dtype=np.int32)
     if n > 1:
@@ -132,7 +132,7 @@ def sweep(mean: FloatArray, variance: FloatArray, n: float, significance: float)
 
 @inlined
 def _merge_sort(mean, members, buffer):  # type: ignore[no-untyped-def]
-    """Sort variables by mean, runs of 1, 2, 4, … at a time; the order of equal ones stays."""
+    """Sort variables by mean, in runs of 1, 2, 4, …; the order of equal ones is kept."""
     length = 1
     while length < members.size:
         for begin in range(0, members.size, 2 * length):

@@ -1,4 +1,4 @@
-"""How columns of a table become binary variables; saved with the model and applied to new rows.
+"""Coding columns of a table as binary variables; saved with the model and applied to new rows.
 
 A binary column stays as it is. With ``auto``, a column of numbers becomes one variable that is on
 above the median, and a column of categories one variable per category (a single one if there are
@@ -18,10 +18,11 @@ from exchangeable.tables.raw import missing_columns
 from exchangeable.tables.reading import TableData, import_pandas, listed
 
 MOST_LEVELS = 100
-"""Categories of a column that can be coded; each repeats the name of the column."""
+"""Maximum number of categories of a column; the name of each variable repeats that of the
+column."""
 KINDS = ("binary", "number", "category")
 TRUTH = ("False", "True")
-"""The words of a column of truth values."""
+"""The words of a column of booleans."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Column:
     threshold : float
         Numbers greater than this are on.
     levels : tuple of str
-        The categories; of a column of truth values their words.
+        The categories; for a column of booleans their words.
     """
 
     name: str
@@ -86,7 +87,7 @@ class Column:
         return numbers[:, None]
 
     def decode(self, values: Any) -> Any:
-        """Return a binary column in the user's values: truth values where it had these."""
+        """Return a binary column in the user's values: booleans if it had these."""
         return np.asarray(values).astype(np.bool_) if self.levels == TRUTH else values
 
 
@@ -100,7 +101,7 @@ class Coding:
 
     @property
     def n_variables(self) -> int:
-        """Number of the model's variables; names are made of it only if it is right."""
+        """Number of the model's variables; their names are only created if it is right."""
         return sum(column.n_variables for column in self.columns)
 
     @property
@@ -218,7 +219,7 @@ def learn_column(name: str, values: Any) -> Column:
 def as_texts(values: Any) -> Any:
     """Return cells as text, None for empty ones.
 
-    Whole numbers are written without a point: a hole in a column makes them floats.
+    Whole numbers are written without a point: a missing value in a column makes them floats.
     """
     pandas = import_pandas("reading a table")
     cells = pandas.Series(values).astype(object)

@@ -1,4 +1,4 @@
-"""Columns of dates: found by their type or by how they are written, and split into parts."""
+"""Columns of dates: recognised by type or format, and split into parts."""
 
 import re
 import warnings
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 STANDARD = "ISO8601"
-"""What pandas calls dates such as 2024-01-31 and 2024-01-31T12:00."""
+"""pandas's name for dates such as 2024-01-31 and 2024-01-31T12:00."""
 WRITTEN = (
     "%d.%m.%Y",
     "%d.%m.%Y %H:%M",
@@ -26,7 +26,7 @@ WRITTEN = (
     "%b %d, %Y",
     "%B %d, %Y",
 )
-"""Other ways to write dates, in the order in which they are tried."""
+"""Other date formats, in the order in which they are tried."""
 LOOKS_STANDARD = re.compile(
     r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?"
 )
@@ -43,10 +43,9 @@ class DateColumn:
     name : str
         Its name.
     format : str
-        How dates are written, as for ``strptime``; ``ISO8601`` also stands for columns whose type
-        says that they hold dates.
+        The format, as for ``strptime``; ``ISO8601`` also stands for columns with a date type.
     parts : tuple of str
-        What is used of them, out of year, month, weekday and hour.
+        The parts that are used, out of year, month, weekday and hour.
     """
 
     name: str
@@ -55,7 +54,7 @@ class DateColumn:
 
     @property
     def variables(self) -> list[str]:
-        """The names of the columns that the parts become."""
+        """The names of the columns of the parts."""
         return [f"{self.name}.{part}" for part in self.parts]
 
     def split(self, column: Any, pandas: Any) -> dict[str, Any]:
@@ -84,7 +83,7 @@ class DateColumn:
 
 
 def find_dates(column: Any, name: str, form: str | None, pandas: Any) -> DateColumn | None:
-    """Return a column of dates with the parts that vary, None for columns of other things.
+    """Return a column of dates with the parts that vary, None for other columns.
 
     Parameters
     ----------
@@ -93,7 +92,7 @@ def find_dates(column: Any, name: str, form: str | None, pandas: Any) -> DateCol
     name : str
         Its name.
     form : str, optional
-        How dates are written, if that is known.
+        The date format, if known.
     pandas : module
         pandas.
     """
@@ -122,7 +121,7 @@ def _candidates(cells: Any) -> Sequence[str]:
 
 
 def _times(cells: Any, form: str, pandas: Any) -> Any:
-    """Return cells as points in time, None if they are not written so."""
+    """Return cells as dates and times, None if they do not have this format."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

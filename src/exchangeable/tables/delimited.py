@@ -1,4 +1,4 @@
-"""CSV as people have it: separators, encodings, decimal commas and byte order marks."""
+"""CSV in its usual variants: separators, encodings, decimal commas and byte order marks."""
 
 import codecs
 import csv
@@ -12,14 +12,14 @@ SEPARATORS = (",", ";", "\t", "|")
 NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 """Separators by names that need no quoting in a shell."""
 HEAD = 1 << 18
-"""Bytes that separators are guessed from."""
+"""Number of bytes from which separators are guessed."""
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
 OLDER = "cp1252"
-"""What a file is that is not UTF-8: the encoding of Windows for Western Europe."""
+"""The encoding of files that are not UTF-8: that of Windows for Western Europe."""
 COMMAS = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+")
 WHOLE = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)")
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
@@ -27,20 +27,20 @@ PLAIN = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 class Dialect(NamedTuple):
-    """How a file is to be read; what is None is guessed.
+    """The format of a file; attributes that are None are guessed.
 
     Attributes
     ----------
     form : str, optional
         One of the formats of tables.
     separator : str, optional
-        What stands between cells of a row: one character, or a name of it.
+        The separator of cells: one character, or its name.
     encoding : str, optional
         Such as ``latin-1``.
     decimal : str, optional
         ``.`` or ``,``.
     empty : tuple of str
-        Texts that say that nothing is known, besides the usual ones.
+        Texts that mean "missing", besides the usual ones.
     """
 
     form: str | None = None
@@ -51,7 +51,7 @@ class Dialect(NamedTuple):
 
 
 class Delimited(NamedTuple):
-    """A frame, what a user should know about how it was read, and what is wrong with it."""
+    """A frame, messages for the user about how it was read, and its problems."""
 
     frame: Any
     notes: list[str]
@@ -68,7 +68,7 @@ def read_delimited(source: IO[bytes] | str, usual: str, dialect: Dialect, pandas
     usual : str
         The separator that the file's name suggests.
     dialect : Dialect
-        What is known about the file.
+        The known parts of the format.
     pandas : module
         pandas.
     """
@@ -150,7 +150,7 @@ def _read(
 
 
 def _told(message: str) -> str:
-    """Return what pandas says about a line that is too long, in words.
+    """Return pandas's error about a line that is too long, in words.
 
     >>> _told("Error tokenizing data. C error: Expected 2 fields in line 4, saw 3")
     'line 4 has 3 cells, those before it have 2; put cells that hold a separator in quotes'
@@ -176,10 +176,10 @@ def _separator(given: str | None) -> str | None:
 
 
 def guess_separator(text: str, usual: str = ",") -> str:
-    r"""Return what separates the cells of a table, by its first lines.
+    r"""Return the separator of a table, guessed from its first lines.
 
-    It is the separator with which most lines have as many cells as the header, and of these the one
-    that makes the most cells.
+    It is the separator with which most lines have as many cells as the header, and among these the
+    one that gives the most cells.
 
     >>> guess_separator("name;weight\nOslo;1,5\nRome, Italy;2,5\n")
     ';'
@@ -223,7 +223,7 @@ def _tidy(
 
 
 def _with_commas(column: Any, separator: str, pandas: Any) -> tuple[Any, str] | None:
-    """Return a column of text as numbers if commas are all that makes it text, and which commas."""
+    """Return a column of text as numbers if only commas make it text, and which commas."""
     if column.dtype.kind not in "OUT":
         return None
     known = column.dropna()

@@ -1,4 +1,4 @@
-"""What of a table a model uses: columns chosen by name or pattern, the key, dates in parts."""
+"""Which parts of a table a model uses: columns by name or pattern, the key, parts of dates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from exchangeable.tables.problems import Problems
 from exchangeable.tables.reading import TableData, import_pandas, listed
 
 DATES = ("split", "drop")
-"""What is made of columns of dates."""
+"""How to treat columns of dates."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Layout:
     Attributes
     ----------
     key : str, optional
-        The column that identifies rows, which answers carry.
+        The column that identifies rows, which answers include.
     dates : tuple of DateColumn
-        Columns of dates that are used in parts.
+        Columns of dates whose parts are used.
     empty : tuple of str
-        Texts that say that nothing is known.
+        Texts that mean "missing".
     """
 
     key: str | None = None
@@ -54,11 +54,11 @@ class Layout:
         return frame
 
     def source_of(self, name: str) -> str:
-        """Return the column that a variable's column comes from: itself, or a column of dates."""
+        """Return the original column of a variable's column: itself, or a column of dates."""
         return next((date.name for date in self.dates if name in date.variables), name)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the layout as JSON values, nothing where it says nothing."""
+        """Return the layout as JSON values, nothing for the default."""
         told = {
             "id": self.key,
             "dates": [date.to_json() for date in self.dates],
@@ -77,22 +77,22 @@ class Layout:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which columns a model is to be fitted to, and what they are, as far as a user has said.
+    """Which columns a model is fitted to, and their kinds, as far as given by the user.
 
     Attributes
     ----------
     target, key, weight : str, optional
-        Columns with classes, with names of rows, and with how much each row counts.
+        The columns with classes, names of rows, and weights.
     drop, keep : sequence of str
-        Names or patterns of columns to leave out, and of those to use at most.
+        Names or patterns of columns to leave out, and of the only ones to use.
     dates : {"split", "drop"}
-        What is made of dates.
+        How to treat dates.
     date_format : str, optional
-        How dates are written.
+        The date format.
     kinds : mapping from column to kind
-        What columns are.
+        Kinds of the columns.
     empty : tuple of str
-        Texts that say that nothing is known.
+        Texts that mean "missing".
     """
 
     target: str | None = None
@@ -118,16 +118,16 @@ def matching(pattern: str, names: Sequence[str]) -> list[str]:
 def choose_columns(
     table: TableData, choice: Choice, problems: Problems
 ) -> tuple[list[str], Layout, list[str]]:
-    """Return the columns to use, with the parts of dates, the layout, and what a user should know.
+    """Return the columns to use, with the parts of dates, the layout, and messages for the user.
 
     Parameters
     ----------
     table : TableData
         The table to fit.
     choice : Choice
-        What the user has said.
+        The user's choices.
     problems : Problems
-        Where to note what is wrong.
+        Collects problems.
     """
     names = [str(name) for name in table.frame.columns]
     apart = {name for name in (choice.target, choice.key, choice.weight) if name is not None}
@@ -171,7 +171,7 @@ def choose_columns(
 
 
 def _about(date: DateColumn, choice: Choice, column: Any, pandas: Any) -> str:
-    """Return what is made of a column of dates, in a sentence."""
+    """Describe the treatment of a column of dates, in a sentence."""
     if choice.dates == "drop":
         return f"{date.name!r} holds dates: left out"
     sure = not ambiguous(date, column, pandas)

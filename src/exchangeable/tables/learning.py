@@ -1,4 +1,4 @@
-"""How a table becomes rows of a model: decided when the model is fitted, all problems at once."""
+"""The coding of a table, decided when the model is fitted, with all problems at once."""
 
 from typing import Any
 
@@ -13,30 +13,30 @@ from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData, import_pandas, listed
 
 MOST_YEARS = 24
-"""Years, or hours, that are levels; more years are measurements."""
+"""Maximum number of years, or hours, as levels; more years are measurements."""
 MANY = 20
-"""Rows from which on it is no accident that every one of them has another text."""
+"""With this many rows, a column with a different text in each row is no accident."""
 MOSTLY = 0.8
-"""Share of cells that are numbers from which on the others are taken for mistakes."""
+"""If at least this share of cells are numbers, the others are taken for mistakes."""
 
 
 def learn_coding(
     table: TableData, choice: Choice, binarize: str, any_kind: bool, problems: Problems
 ) -> tuple[Coding | RawCoding, list[str]]:
-    """Return how to code a table's columns, and what a user should know about it.
+    """Return the coding of a table's columns, and messages for the user.
 
     Parameters
     ----------
     table : TableData
         The table to fit.
     choice : Choice
-        Which columns to use, and what they are.
+        Which columns to use, and their kinds.
     binarize : {"never", "auto"}
         Whether to code columns that are not binary.
     any_kind : bool
-        Whether the model takes such columns as they are.
+        Whether the model supports such columns directly.
     problems : Problems
-        Where to note what is wrong.
+        Collects problems.
     """
     problems.found += table.problems
     names, layout, notes = choose_columns(table, choice, problems)
@@ -78,17 +78,17 @@ def learn_coding(
 
 
 def usual_kinds(rows: Any, coding: RawCoding) -> dict[str, str]:
-    """Return kinds that the values of columns do not tell, where a user has not said otherwise.
+    """Return kinds that cannot be inferred from values, unless they were given by the user.
 
-    Numbers of which there is a single one are a category; years, if there are few, and hours are
-    levels in order, so that none between them is drawn.
+    A number of which there is only one value is a category; years, if there are few, and hours are
+    ordered levels, so that no values in between are drawn.
 
     Parameters
     ----------
     rows : DataFrame
         The columns that are fitted.
     coding : RawCoding
-        Where they come from.
+        Their original columns.
     """
     kinds = {}
     timed = {name for date in coding.layout.dates for name in date.variables}
@@ -104,7 +104,7 @@ def usual_kinds(rows: Any, coding: RawCoding) -> dict[str, str]:
 
 
 def check_kinds(frame: Any, names: list[str], choice: Choice, problems: Problems) -> None:
-    """Note which columns cannot be of their kind, or seem to be something else than they are."""
+    """Note columns that cannot have their kind, or seem to be something else."""
     for name in names:
         told = choice.kinds.get(name)
         if told is not None and told not in KINDS:
@@ -123,7 +123,7 @@ def check_kinds(frame: Any, names: list[str], choice: Choice, problems: Problems
 
 
 def _check_mistakes(column: Any, name: str) -> None:
-    """Refuse a column of text most of which are numbers: a few words make all of it categories."""
+    """Reject text that is mostly numbers: a few words turn the column into categories."""
     if column.dtype.kind not in "OUT":
         return
     known = column.dropna()
@@ -141,10 +141,10 @@ def _check_mistakes(column: Any, name: str) -> None:
 
 
 def items_of(frame: Any, names: list[str], choice: Choice) -> tuple[list[str], list[str]]:
-    """Return the columns that can tell classes of rows apart, and what is said about the others.
+    """Return the columns that can distinguish classes of rows, and messages about the others.
 
-    Constant columns cannot, nor those that have another text in every row or number the rows;
-    columns whose kind a user has named are kept.
+    Constant columns cannot, nor columns that have a different text in every row or number the rows;
+    columns whose kind was given by the user are kept.
     """
     why = dict[str, list[str]]()
     for name in names:
@@ -171,7 +171,7 @@ def _has_other_texts(column: Any) -> bool:
 
 
 def _numbers_rows(column: Any) -> bool:
-    """Whether whole numbers rise from every row to the next."""
+    """Whether whole numbers increase from every row to the next."""
     whole = column.dtype.kind in "iu" and len(column) > MANY
     return whole and bool(column.is_unique and column.is_monotonic_increasing)
 

@@ -1,4 +1,4 @@
-"""The order of levels that are text: as a user says, or that of the alphabet, which is told."""
+"""The order of levels that are text: as given by the user, or alphabetical, which is reported."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ ORDINAL = "ordinal"
 
 
 def order_levels(table: TableData, texts: Sequence[str], problems: Problems) -> dict[str, str]:
-    """Give columns their levels in order; return that they are ordinal, by name.
+    """Give columns ordered levels; return their kind, ordinal, by name.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def order_levels(table: TableData, texts: Sequence[str], problems: Problems) -> 
     texts : sequence of str
         Columns with their levels, such as ``q_*=never,rarely,often``.
     problems : Problems
-        Where to note what is wrong.
+        Collects problems.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def order_levels(table: TableData, texts: Sequence[str], problems: Problems) -> 
 
 
 def alphabetical(frame: Any, names: Sequence[str], choice: Choice) -> list[str]:
-    """Return a note about ordinal columns of text whose order nobody has said."""
+    """Return a note about ordinal columns of text without a given order."""
     found: Mapping[str, list[str]] = {
         name: sorted(map(str, frame[name].dropna().unique()))
         for name in names

@@ -1,18 +1,18 @@
-"""All that is wrong with a table, in one message."""
+"""All problems of a table, in one message."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class TableError(ValueError):
-    """Something is wrong with a table, or several things.
+    """A table has one or several problems.
 
     Parameters
     ----------
     name : str
         The table.
     problems : list of str
-        What is wrong, each said so that it can be corrected.
+        The problems, each described such that it can be corrected.
 
     Examples
     --------
@@ -32,7 +32,7 @@ class TableError(ValueError):
 
 
 class Problems:
-    """Collects what is wrong with a table, to be reported together.
+    """Collects the problems of a table, to be reported together.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Problems:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note what is raised within as a problem, and go on."""
+        """Note an exception raised inside the block as a problem, and continue."""
         try:
             yield
         except TableError as error:
@@ -62,6 +62,6 @@ class Problems:
             self.found.append(str(error).removeprefix(f"{self.name}: "))
 
     def report(self) -> None:
-        """Raise all that was noted, if anything was."""
+        """Raise an error with all noted problems, if there are any."""
         if self.found:
             raise TableError(self.name, list(dict.fromkeys(self.found)))

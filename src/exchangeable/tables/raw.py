@@ -1,4 +1,4 @@
-"""Columns of any kind that a model takes as they are."""
+"""Columns of any kind that a model uses directly."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,14 +34,14 @@ class RawCoding:
         return list(self.columns)
 
     def rows(self, table: TableData, problems: Problems | None = None) -> Any:
-        """Return the columns as a frame; what is wrong is raised, or noted if there is where.
+        """Return the columns as a frame; problems are raised, or noted if a collector is given.
 
         Parameters
         ----------
         table : TableData
             The table.
         problems : Problems, optional
-            Where to note what is wrong. Columns that the table lacks are empty then.
+            Collects problems. Columns that the table lacks are then empty.
         """
         own = Problems(table.name) if problems is None else problems
         own.found += table.problems
@@ -54,16 +54,16 @@ class RawCoding:
     def evidence(
         self, name: str, value: str, levels: tuple[Any, ...] = ()
     ) -> dict[str, Any] | None:
-        """Return what a text says about a column: one of its levels, a number, or the text.
+        """Return the value that a text means for a column: a level, a number, or the text.
 
         Parameters
         ----------
         name : str
             The column.
         value : str
-            What is said of it.
+            The text.
         levels : tuple, optional
-            The values that it can have, if they are known.
+            The possible values, if they are known.
         """
         if name not in self.columns:
             return None
@@ -100,7 +100,7 @@ class RawCoding:
 
 
 def missing_columns(frame: Any, names: Iterable[str], layout: Layout) -> list[str]:
-    """Return which columns of a model a table lacks, as a problem, nothing if it has all."""
+    """Return the columns of a model that a table lacks, as a problem, or nothing."""
     missing = dict.fromkeys(layout.source_of(n) for n in names if n not in frame.columns)
     if not missing:
         return []
@@ -111,13 +111,13 @@ def missing_columns(frame: Any, names: Iterable[str], layout: Layout) -> list[st
 
 
 def known_levels(model: Any) -> dict[Any, tuple[Any, ...]]:
-    """Return the values that each column with levels can have, where a model knows them."""
+    """Return the possible values of each column with levels, if the model knows them."""
     schema = schema_of(getattr(model, "model_", model))
     return {} if schema is None else {c.name: c.levels for c in schema.columns if c.levels}
 
 
 def unseen_values(rows: Any, model: Any, problems: Problems) -> dict[str, list[Any]]:
-    """Return the cells that are no level of their column, and note those that are no values.
+    """Return the cells that are not a level of their column, and note invalid values.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def unseen_values(rows: Any, model: Any, problems: Problems) -> dict[str, list[A
     model : estimator
         A model of such columns.
     problems : Problems
-        Where to note what is wrong.
+        Collects problems.
     """
     schema = schema_of(getattr(model, "model_", model))
     if schema is None:

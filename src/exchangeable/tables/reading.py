@@ -45,9 +45,9 @@ class TableData:
     labels : ndarray, optional
         The labels of an svmlight file.
     notes : tuple of str
-        What a user should know about how it was read.
+        Messages for the user about how it was read.
     problems : tuple of str
-        What is wrong with it.
+        Its problems.
     """
 
     name: str
@@ -90,7 +90,7 @@ def listed(names: Any, most: int = 12) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things.
+    """Return a number with a noun.
 
     >>> counted(1, "row"), counted(2000, "row")
     ('1 row', '2,000 rows')
@@ -99,7 +99,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def import_pandas(purpose: str) -> Any:
-    """Return pandas, or say how to install it."""
+    """Return pandas, or an error that says how to install it."""
     try:
         import pandas
     except ImportError:
@@ -118,8 +118,8 @@ def read_table(source: str, dialect: Dialect | None = None) -> TableData:
     source : str
         A file, or ``-`` for standard input.
     dialect : Dialect, optional
-        What is known about the file; by default its ending decides about the format, standard input
-        is CSV, and the rest is guessed.
+        The known parts of the format; by default the ending of the file decides, standard input is
+        CSV, and the rest is guessed.
     """
     dialect = dialect or Dialect()
     name = "standard input" if source == "-" else source
@@ -147,7 +147,7 @@ def read_table(source: str, dialect: Dialect | None = None) -> TableData:
 
 
 def _frame(name: str, found: Delimited) -> TableData:
-    """Return a frame whose names are text, and whose truth values with holes are truth values."""
+    """Return a frame whose names are text, and whose booleans with missing values are booleans."""
     frame = found.frame
     frame.columns = [str(column) for column in frame.columns]
     for at, kind in enumerate(frame.dtypes):

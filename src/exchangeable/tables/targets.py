@@ -1,4 +1,4 @@
-"""Columns that say something about rows: their classes, and how much each counts."""
+"""Columns with the classes and the weights of rows."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from exchangeable.tables.reading import TableData
 
 MOST_CLASSES = 1000
 UNLABELLED = ("error", "drop", "learn")
-"""What is done with rows whose class is not known."""
+"""How to treat rows whose class is missing."""
 
 
 class Target(NamedTuple):
@@ -21,9 +21,9 @@ class Target(NamedTuple):
     Attributes
     ----------
     labels : ndarray of shape (n_rows,)
-        The class of every row; None where it is not known, in an array of objects.
+        The class of every row; None if it is missing, in an array of objects.
     known : ndarray of shape (n_rows,)
-        Whether it is.
+        Whether it is known.
     """
 
     labels: npt.NDArray[Any]
@@ -31,7 +31,7 @@ class Target(NamedTuple):
 
 
 def read_target(table: TableData, name: str, unlabelled: str) -> Target:
-    """Return the classes in a column, refusing what are no classes.
+    """Return the classes in a column, rejecting invalid ones.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def read_target(table: TableData, name: str, unlabelled: str) -> Target:
     name : str
         The column.
     unlabelled : {"error", "drop", "learn"}
-        What is done with rows whose class is not known.
+        How to treat rows whose class is missing.
     """
     column = table.column(name)
     if isinstance(column, np.ndarray):
@@ -70,7 +70,7 @@ def read_target(table: TableData, name: str, unlabelled: str) -> Target:
 
 
 def _values(column: Any, known: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-    """Return labels as numbers, truth values or text; with holes as objects."""
+    """Return labels as numbers, booleans or text; as objects if some are missing."""
     if column.dtype.kind in "iufb" and isinstance(column.dtype, np.dtype) and known.all():
         return np.asarray(column.to_numpy())
     present = column[known]
@@ -91,7 +91,7 @@ def _values(column: Any, known: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
 
 
 def read_weights(table: TableData, name: str) -> FloatArray:
-    """Return how much each row counts, refusing what are no weights."""
+    """Return the weight of each row, rejecting invalid ones."""
     column = table.column(name)
     if column.dtype.kind not in "iuf":
         first = column.dropna().iloc[0] if column.notna().any() else "empty"
@@ -107,7 +107,7 @@ def read_weights(table: TableData, name: str) -> FloatArray:
 
 
 def positions(column: Any, classes: Sequence[Any]) -> npt.NDArray[np.int64]:
-    """Return which class each cell names: its number, −1 for an empty cell, −2 for no class.
+    """Return the number of each cell's class, −1 for an empty cell, −2 for another text.
 
     >>> positions([1.0, None, 3.0], [1, 2]).tolist()
     [0, -1, -2]

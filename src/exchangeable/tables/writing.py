@@ -58,7 +58,7 @@ def _text_column(column: Any, safe: Callable[[str], str]) -> Any:
 
 
 def _has_returns(frame: Any) -> bool:
-    """Whether a carriage return is in some name or text."""
+    """Whether a name or text contains a carriage return."""
     texts = [frame[name] for name in frame if frame[name].dtype.kind in "OUT"]
     return any("\r" in str(name) for name in frame) or any(
         isinstance(cell, str) and "\r" in cell for column in texts for cell in column

@@ -13,12 +13,12 @@ from exchangeable.data.columns.values import finite_numbers
 INTERCEPT = "(intercept)"
 MOST_LEVELS = 100
 DEPENDENT = 1e-9
-"""Singular values below this share of the largest mean that columns depend on each other."""
+"""If a singular value is below this share of the largest, columns are linearly dependent."""
 
 
 @dataclass(frozen=True)
 class Covariate:
-    """A column of covariates: numbers, or categories of which the first is the reference."""
+    """A column of covariates: numbers, or categories, the first of which is the reference."""
 
     name: str
     levels: tuple[Any, ...] = ()
@@ -26,7 +26,7 @@ class Covariate:
 
 @dataclass(frozen=True)
 class Design:
-    """How covariates become a matrix.
+    """How covariates are converted to a matrix.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Design:
 
     @classmethod
     def of(cls, covariates: Any) -> "Design":
-        """Decide what each column of a table or array is, and refuse what cannot be estimated."""
+        """Decide the type of each column, and reject what cannot be estimated."""
         raw = _columns(covariates)
         design = cls(tuple(_covariate(column) for column in raw))
         design._check(design.matrix(covariates))
@@ -72,7 +72,7 @@ class Design:
         covariates : table or array
             Values, none of them missing.
         n_rows : int, optional
-            The number of rows that there must be.
+            The expected number of rows.
         """
         raw = _columns(covariates)
         if len(raw) != len(self.covariates):
@@ -101,7 +101,7 @@ class Design:
         return np.stack(columns, axis=1)
 
     def _check(self, matrix: FloatArray) -> None:
-        """Refuse columns whose effects cannot be told apart."""
+        """Reject columns whose effects cannot be distinguished."""
         for name, column in zip(self.terms[1:], matrix.T[1:], strict=True):
             if np.ptp(column) == 0:
                 raise ValueError(
@@ -123,12 +123,12 @@ class Design:
                 )
 
     def to_plain(self) -> list[dict[str, Any]]:
-        """Return the design as plain values, for files."""
+        """Return the design as plain values, for model files."""
         return [{"name": c.name, "levels": list(c.levels)} for c in self.covariates]
 
     @classmethod
     def from_plain(cls, value: Any) -> "Design":
-        """Return the design that `to_plain` gave."""
+        """Return the design from the values of `to_plain`."""
         good = isinstance(value, list) and all(
             isinstance(entry, Mapping)
             and isinstance(entry.get("name"), str)

@@ -1,4 +1,4 @@
-"""Distal outcomes: what differs between classes, corrected for errors of classification."""
+"""Distal outcomes: differences between classes, corrected for classification errors."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -34,11 +34,12 @@ class Outcome:
     Attributes
     ----------
     name, category : str
-        The column, and the category whose share it is; an empty text for the mean of numbers.
+        The column, and the category whose share is estimated; an empty text for the mean of
+        numbers.
     estimates, errors : arrays of shape (n_classes,)
-        Means or shares, and their standard errors; NaN where they cannot be estimated.
+        Means or shares, and their standard errors; NaN if they cannot be estimated.
     interval : array of shape (2, n_classes)
-        Ends of the confidence intervals, those of shares between 0 and 1.
+        Confidence limits; those of shares lie between 0 and 1.
     covariance : array of shape (n_classes, n_classes)
         Of the estimates.
     """
@@ -64,7 +65,7 @@ class Outcomes(Tabular):
     differences : list of (name, category, class, class, difference, error, p-value)
         All pairs of classes.
     method : str
-        How classification errors were corrected.
+        The correction for classification errors.
     """
 
     outcomes: list[Outcome]
@@ -114,21 +115,22 @@ def outcomes(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The rows it was fitted to.
     Y : table or array of shape (n_samples,) or (n_samples, n_outcomes)
-        Outcomes: numbers, whose means are compared, or categories (text, pandas categories, truth
-        values), whose shares are. Rows in which one is missing are left out for that one.
+        Outcomes: numbers, whose means are compared, or categories (text, pandas categories,
+        booleans), whose shares are compared. Rows with a missing value are left out for that
+        outcome.
     method : {"bch", "ml"}, default="bch"
         The correction: the weights of Bolck, Croon and Hagenaars, which assume nothing about the
-        outcome; or maximum likelihood, under which numbers are normal in each class.
+        outcome; or maximum likelihood, which assumes numbers to be normal within classes.
     assignment : {"modal", "proportional"}, default="modal"
         Whether rows are assigned to their most probable class, or, with ``"bch"``, to all by their
         posteriors.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each row counts.
+        Weight of each row.
     strata, clusters : array-like of shape (n_samples,), optional
-        The stratum of each respondent, and the cluster that was drawn within it, such as a school
-        or a block of houses. Standard errors are then those of clusters.
+        The stratum of each respondent, and the cluster sampled within it, such as a school or a
+        block of houses, for design-based standard errors.
     level : float, default=0.95
-        Level of the intervals.
+        The confidence level.
 
     Examples
     --------
@@ -233,7 +235,7 @@ def _by_weights(
 def _equality(
     estimates: FloatArray, covariance: FloatArray, categories: bool
 ) -> tuple[float, int, float]:
-    """Test that the estimates are the same in all classes; of shares one category is redundant."""
+    """Test that the estimates are equal in all classes; for shares, one category is redundant."""
     n_values, k = estimates.shape
     contrast = np.eye(k)[1:] - np.eye(k)[0]
     used = slice(1, None) if categories else slice(None)

@@ -10,7 +10,7 @@ from exchangeable.arrays import FloatArray
 Variance = Callable[[FloatArray], FloatArray]
 TOL, MAX_ITER = 1e-10, 5000
 LEAST_VARIANCE = 1e-10
-"""As a share of the variance of all rows."""
+"""Relative to the variance of all rows."""
 LEAST_SHARE = 1e-12
 
 
@@ -33,11 +33,11 @@ def fit_outcome(
     values : array of shape (n_rows, n_values)
         One column of numbers, or one for each category.
     sizes : array of shape (n_classes,)
-        Class sizes, which stay as they are.
+        Class sizes, which are fixed.
     categories : bool
         Whether values are categories.
     variance : callable
-        Returns the variance of the sum of what rows contribute.
+        Returns the variance of the sum of the rows' contributions.
     """
     base = log_emission + np.log(sizes)
     posterior = np.exp(base - logsumexp(base, axis=1, keepdims=True))
@@ -87,7 +87,7 @@ def _scores(
     spread: FloatArray,
     categories: bool,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return derivatives of the rows' log-likelihoods by parameters, and of estimates by these."""
+    """Return derivatives of rows' log-likelihoods by parameters, and of estimates by parameters."""
     n_values, k = estimates.shape
     if categories:
         off = values[:, 1:, None] - estimates[None, 1:]

@@ -14,10 +14,10 @@ from exchangeable.classes.uncertainty.sampling import Sampling, squares
 Flags = npt.NDArray[np.bool_]
 MAX_STEPS = 200
 SMALLEST_GRADIENT = 1e-9
-"""Per unit of weight: a step is the last when the gradient is smaller."""
+"""Per unit of weight: Newton's method stops when the gradient is smaller."""
 HALVINGS = 30
 SEPARATED = 12.0
-"""Effects of one standard deviation, in logits, beyond which the maximum is not finite."""
+"""If the effect of one standard deviation exceeds this, in logits, the maximum is not finite."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Logit:
     Attributes
     ----------
     coefficients : array of shape (n_classes, n_terms)
-        The first line is zero. NaN where the likelihood has no finite maximum.
+        The first row is zero. NaN if the likelihood has no finite maximum.
     covariance : array of shape ((n_classes − 1)·n_terms, …)
-        Of the other lines, by the sandwich.
+        Of the other rows, by the sandwich estimator.
     log_likelihood : float
         Weighted log-likelihood.
     """
@@ -62,7 +62,7 @@ def fit_logit(
     copies: int = 1,
     sampling: Sampling | None = None,
 ) -> Logit:
-    """Fit by Newton's method, from shares of classes or from what is seen of them.
+    """Fit by Newton's method, from class shares or from class-conditional log-probabilities.
 
     Parameters
     ----------
@@ -71,20 +71,21 @@ def fit_logit(
     weight : array of shape (n_rows,)
         Weights of the rows.
     shares : array of shape (n_rows, n_classes), optional
-        How much of each row belongs to each class; negative ones are fine, if those of a row add up
+        How much of each row belongs to each class; may be negative, as long as those of a row sum
         to one. The likelihood is then concave.
     log_emission : array of shape (n_rows, n_classes), optional
-        In their place, the log-probability of what is seen of each row given its class.
+        Used instead: the log-probability of the observed part of each row given its class.
     terms : sequence of str
         Names of the columns of the design, for messages.
     start : array of shape (n_classes, n_terms), optional
-        Where to begin.
+        Initial coefficients.
     max_steps : int
-        Largest number of steps.
+        Maximum number of steps.
     with_errors : bool
-        Whether the covariance is wanted; it is NaN otherwise.
+        Whether to compute the covariance; it is NaN otherwise.
     copies : int
-        How many times all rows are there, one set after the other, as records of the same persons.
+        How many copies of all rows there are, one set after the other, as records of the same
+        persons.
     sampling : Sampling, optional
         Clusters and strata of the persons, for the covariance.
     """
@@ -116,9 +117,9 @@ def fit_logit(
 def without_infinite(
     coefficients: FloatArray, covariance: FloatArray, infinite: Flags, terms: Sequence[str]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return estimates with NaN for those that are infinite, having said which these are.
+    """Return estimates with NaN for infinite ones, after a warning that names them.
 
-    The intercept of a class with an infinite coefficient means nothing either.
+    The intercept of a class with an infinite coefficient is meaningless too.
     """
     _tell(infinite, terms)
     lost = infinite.copy()
@@ -142,7 +143,7 @@ def _transformed(back: FloatArray, covariance: FloatArray) -> FloatArray:
 
 
 def _tell(infinite: Flags, terms: Sequence[str]) -> None:
-    """Say which estimates are infinite."""
+    """Warn about infinite estimates."""
     pairs = [
         f"{terms[j] if j < len(terms) else f'term {j}'} for class {y + 1}"
         for y, j in np.argwhere(infinite)
@@ -207,7 +208,7 @@ class _Problem:
         return result.reshape(k * d, k * d)
 
     def climb(self, beta: FloatArray, max_steps: int) -> tuple[FloatArray, float]:
-        """Return the coefficients of the highest likelihood, or large ones if there is none."""
+        """Return the coefficients with the highest likelihood, or large ones if there is none."""
         worth, total = self.worth(beta), float(self.weight.sum())
         for _ in range(max_steps):
             scores, complete, observed = self.derivatives(beta)
@@ -249,7 +250,7 @@ class _Problem:
 
 
 def _solve(curvature: FloatArray, gradient: FloatArray) -> FloatArray | None:
-    """Return the Newton step, None where the curvature does not point upwards."""
+    """Return the Newton step, None if the curvature is not positive."""
     try:
         factor = np.linalg.cholesky(curvature)
     except np.linalg.LinAlgError:

@@ -1,4 +1,4 @@
-"""Classes and their covariates fitted at once: each row has class probabilities of its own."""
+"""Classes and their covariates fitted together: each row has its own class probabilities."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,12 +27,12 @@ from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
 
 STEPS = 3
-"""Newton steps of the regression in each iteration of EM."""
+"""Newton steps of the regression per iteration of EM."""
 
 
 @dataclass(frozen=True)
 class OneStep:
-    """What a fit with covariates has found.
+    """The result of a fit with covariates.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class OneStep:
     history : list of float
         Average log-likelihood after every iteration.
     converged : bool
-        Whether the last iteration gained less than the tolerance.
+        Whether the last iteration improved by less than the tolerance.
     """
 
     mixture: Mixture
@@ -63,10 +63,10 @@ def fit_one_step(
     rule: StopRule,
     n_jobs: int | None,
 ) -> OneStep:
-    """Go on from a mixture without covariates, by EM.
+    """Continue from a mixture without covariates, by EM.
 
-    An iteration takes each row's own class probabilities for its posterior, steps of the family for
-    the classes, and steps of Newton's method for the coefficients.
+    An iteration uses each row's own class probabilities for its posterior, the family's steps for
+    the classes, and Newton steps for the coefficients.
     """
     examples = Examples(observed.ones, weight, holes=observed.holes)
     data = InMemory(examples, n_jobs=n_jobs)
@@ -113,8 +113,8 @@ def one_step_logit(
 ) -> tuple[Design, Logit]:
     """Return the coefficients of a fit with covariates, and their covariance.
 
-    The covariance is that of all parameters together where columns have levels and are independent
-    within classes; otherwise that of coefficients given the classes.
+    The covariance is that of all parameters together if columns have levels and are independent
+    within classes; otherwise it is that of the coefficients given the classes.
     """
     if not hasattr(model, "coefficients_"):
         raise ValueError(

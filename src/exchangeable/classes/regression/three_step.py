@@ -1,4 +1,4 @@
-"""Class membership explained by covariates, corrected for errors of classification."""
+"""Class membership explained by covariates, corrected for classification errors."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,20 +31,20 @@ class Effects(Tabular):
     Attributes
     ----------
     coefficients, errors : arrays of shape (n_classes, n_terms)
-        Logits against the reference class, and their standard errors; NaN where there is no finite
-        estimate. The line of the reference class is zero.
+        Logits against the reference class, and their standard errors; NaN if there is no finite
+        estimate. The row of the reference class is zero.
     p_values : array of shape (n_classes, n_terms)
-        Of Wald's test that a coefficient is zero.
+        p-values of Wald's test that a coefficient is zero.
     interval : array of shape (2, n_classes, n_terms)
-        Ends of the confidence intervals.
+        Confidence limits.
     terms : list of str
-        Names of the columns: the intercept, covariates, categories against the first.
+        Names of the columns: the intercept, covariates, categories relative to the first.
     tests : dict from str to (statistic, degrees of freedom, p-value)
         Wald's test that a covariate has no effect at all.
     reference : int
         The reference class.
     method : str
-        How classification errors were corrected.
+        The correction for classification errors.
     """
 
     coefficients: FloatArray
@@ -84,7 +84,7 @@ class Effects(Tabular):
 
 
 def _odds(logits: FloatArray, at: tuple[int, int]) -> float:
-    """Return an odds ratio; NaN for intercepts, and where it is too large for a number."""
+    """Return an odds ratio; NaN for intercepts, and if it is too large to represent."""
     readable = at[1] > 0 and logits[at] < LARGEST_LOGIT
     return float(np.exp(logits[at])) if readable else float("nan")
 
@@ -112,8 +112,8 @@ def covariate_effects(
     """Regress class membership on covariates.
 
     Three-step methods leave the classes as they are: rows are assigned to classes, and the
-    regression of assigned classes is corrected for the known probabilities of wrong assignments.
-    Standard errors are robust, and take the parameters of the classes as known.
+    regression of the assigned class is corrected for the estimated probabilities of wrong
+    assignments. Standard errors are robust, and treat the parameters of the classes as known.
 
     Parameters
     ----------
@@ -129,14 +129,14 @@ def covariate_effects(
     assignment : {"modal", "proportional"}, default="modal"
         Whether rows are assigned to their most probable class, or to all by their posteriors.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each row counts.
+        Weight of each row.
     strata, clusters : array-like of shape (n_samples,), optional
-        The stratum of each respondent, and the cluster that was drawn within it, such as a school
-        or a block of houses. Standard errors are then those of clusters.
+        The stratum of each respondent, and the cluster sampled within it, such as a school or a
+        block of houses, for design-based standard errors.
     reference : int, default=0
-        The class that others are compared with.
+        The reference class.
     level : float, default=0.95
-        Level of the intervals.
+        The confidence level.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def assigned(share: FloatArray, assignment: str) -> FloatArray:
 
 
 def error_table(share: FloatArray, weight: FloatArray, assignment: str) -> FloatArray:
-    """Return P(assigned class | true class), true classes in lines.
+    """Return P(assigned class | true class), one row per true class.
 
     >>> error_table(np.array([[0.9, 0.1], [0.1, 0.9]]), np.ones(2), "modal").round(2).tolist()
     [[0.9, 0.1], [0.1, 0.9]]
@@ -225,7 +225,7 @@ def _effects(fitted: Logit, design: Design, reference: int, level: float, method
     """Return coefficients against a reference class, with their tests."""
     k, d = fitted.coefficients.shape
     coefficients = fitted.coefficients - fitted.coefficients[reference]
-    # Contrasts of all classes with the reference, of which class 0 has no coefficients.
+    # Contrasts of all classes with the reference; class 0 has no coefficients.
     contrast = np.zeros((k, k - 1))
     contrast[1:] = np.eye(k - 1)
     contrast -= contrast[reference]

@@ -1,1 +1,1 @@
-"""Standard errors, bootstrap tests and how respondents were sampled."""
+"""Standard errors, bootstrap tests and sampling designs."""

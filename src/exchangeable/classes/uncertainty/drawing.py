@@ -1,4 +1,4 @@
-"""Rows drawn from a mixture, like those that were observed."""
+"""Rows drawn from a mixture, with the columns and missing values of the observed rows."""
 
 from typing import Any
 
@@ -14,16 +14,16 @@ from exchangeable.families.mixture import Mixture
 
 
 def blank(like: Observed, n_rows: int) -> Observed:
-    """Return rows of the same columns of which nothing is known."""
+    """Return rows with the same columns and no known values."""
     return _rows(like, np.full((n_rows, like.n_variables), np.nan))
 
 
 def drawn_examples(
     mixture: Mixture, observed: Observed, weights: FloatArray, rng: np.random.Generator
 ) -> Examples:
-    """Return rows drawn from a mixture, as many and with the same holes as those observed.
+    """Return drawn rows, as many as those observed and with the same missing values.
 
-    Weights count as frequencies: rows with holes are repeated in proportion to them.
+    Weights count as frequencies: patterns of missing values are repeated in proportion to them.
     """
     total = max(1, round(float(weights.sum())))
     values = drawn_values(mixture, observed, total, rng)
@@ -36,7 +36,7 @@ def drawn_examples(
 def drawn_values(
     mixture: Mixture, like: Observed, n_rows: int, rng: np.random.Generator
 ) -> npt.NDArray[Any]:
-    """Return complete rows drawn from a mixture, those of a class one after the other."""
+    """Return complete rows drawn from a mixture, one class after the other."""
     shares = np.exp(mixture.log_prior)
     sizes = rng.multinomial(n_rows, shares / shares.sum())
     empty = blank(like, 1)
@@ -49,12 +49,12 @@ def drawn_values(
 
 
 def with_holes(values: npt.NDArray[Any], holes: npt.NDArray[np.bool_], like: Observed) -> Observed:
-    """Return complete rows of which some entries are not known, on the transformed scale."""
+    """Remove some entries of complete rows, on the transformed scale."""
     return _rows(like, np.where(holes, np.nan, values))
 
 
 def _rows(like: Observed, values: npt.NDArray[Any]) -> Observed:
-    """Return numbers, NaN for holes, as rows of the same columns."""
+    """Return numbers, NaN if missing, as rows of the same columns."""
     if isinstance(like.ones, TypedRows | CountRows):
         return typed(np.asarray(values, dtype=np.float64), like.ones.types)
     if values.dtype.kind != "f":

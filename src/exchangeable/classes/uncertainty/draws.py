@@ -1,4 +1,4 @@
-"""Many draws of a bootstrap: side by side in threads, with progress, stopped by Ctrl-C."""
+"""Draws of a bootstrap: in parallel threads, with progress, stopped by Ctrl-C."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -21,9 +21,9 @@ def run_draws(
     n_jobs: int | None,
     text: str,
 ) -> list[Result]:
-    """Return what a function gives for each of several sources of random numbers.
+    """Return the results of a function for several random number generators.
 
-    An interrupt from the keyboard ends it with the draws made so far, and a warning. The results do
+    An interrupt from the keyboard stops after the draws made so far, with a warning. The results do
     not depend on the number of threads.
 
     Parameters
@@ -31,13 +31,13 @@ def run_draws(
     one : callable
         Makes one draw.
     rng : Generator
-        From which that of each draw comes.
+        The source of each draw's generator.
     n_draws : int
         Number of draws.
     n_jobs : int or None
         Number of threads.
     text : str
-        What the progress bar says.
+        The text of the progress bar.
     """
     n_draws = check_count(n_draws, "n_draws")
     with (

@@ -28,28 +28,28 @@ from exchangeable.queries.answers import class_posterior
 METHODS = ("bootstrap", "information", "replicates")
 WEIGHTING = ("sampling", "frequency")
 EMPTY = 1e-4
-"""A class with less than this share of a draw's rows says nothing about its answers."""
+"""A class with less than this share of a draw's rows is not used for its answers."""
 SWITCHED = 0.05
-"""Share of draws with switched labels from which on a warning is given."""
+"""With at least this share of draws with switched labels, there is a warning."""
 
 
 @dataclass(frozen=True)
 class StandardErrors:
-    """Profiles with standard errors, and how these were found.
+    """Profiles with standard errors, and how these were estimated.
 
     Attributes
     ----------
     profiles : Profiles
         Estimates with standard errors and intervals.
     method : {"bootstrap", "information", "replicates"}
-        How errors were found.
+        The method of estimating errors.
     switched : float
-        Share of draws whose classes came in another order, which has been undone.
+        Share of draws whose classes came in another order and were reordered.
     agreement : float
-        Average share of the rows whose most probable class is, after matching, the same as under
+        Average share of the rows whose most probable class, after matching, is the same as under
         the fitted model. Low values mean that classes are not stable.
     empty : int
-        Draws in which a class lost its rows; they say nothing about its answers.
+        Number of draws in which a class lost its rows; they are not used for its answers.
     size_draws, draws : arrays of shape (n_draws, …)
         Estimates in each draw, matched; empty for ``method="information"``.
     """
@@ -94,33 +94,33 @@ def standard_errors(
     model : ExchangeableMixture
         A fitted mixture.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The rows it was fitted to.
+        The rows that it was fitted to.
     method : {"bootstrap", "information", "replicates"}, default="bootstrap"
-        ``"bootstrap"``: rows are drawn with replacement and fitted anew; classes are matched with
-        those of the model by how far posteriors agree; intervals are percentiles. It is for all
-        families and kinds of columns. ``"information"``: from the observed information, fast, for
-        columns with levels that are independent within classes. ``"replicates"``: from
-        `replicate_weights`, as statistical offices supply them.
+        ``"bootstrap"``: rows are drawn with replacement and the model is refitted; classes are
+        matched with those of the model by the agreement of posteriors; intervals are percentiles.
+        It works for all families and kinds of columns. ``"information"``: from the observed
+        information, fast, for columns with levels that are independent within classes.
+        ``"replicates"``: from `replicate_weights`, as supplied by statistical offices.
     n_draws : int, default=200
-        Draws of the bootstrap; 1,000 for percentiles in print.
+        Number of bootstrap draws; use 1,000 for published percentiles.
     restarts : int, default=2
-        Random starts in each draw, beside one from the fitted classes.
+        Random starts in each draw, in addition to one from the fitted classes.
     sample_weight : array-like of shape (n_samples,), optional
-        The weights that the fit was given.
+        The weights used in the fit.
     weighting : {"sampling", "frequency"}, default="sampling"
-        What weights are: sampling weights of respondents, or how often equal rows occur.
+        What the weights are: sampling weights of respondents, or how often equal rows occur.
     strata, clusters : array-like of shape (n_samples,), optional
-        The stratum of each respondent, and the cluster that was drawn within it, such as a school
-        or a block of houses. Clusters are then what the bootstrap draws, or whose sums
-        the sandwich is made of.
+        The stratum of each respondent, and the cluster sampled within it, such as a school or a
+        block of houses. The bootstrap then draws clusters, and the sandwich estimator sums over
+        them.
     replicate_weights : array-like of shape (n_samples, n_replicates), optional
         Replicate weights.
     replicate_scale : float, optional
-        What the sum of squared deviations is multiplied by: 1/R for bootstrap and balanced repeated
+        The factor of the sum of squared deviations: 1/R for bootstrap and balanced repeated
         replication, the default; (R − 1)/R for the jackknife that leaves one out; 1/(R(1 − ρ)²) for
         Fay's method.
     level : float, default=0.95
-        Level of the intervals.
+        The confidence level.
     random_state : int, RandomState, Generator or None
         Seed of the draws.
     n_jobs : int, optional
@@ -201,7 +201,7 @@ def _check_frequencies(sampling: Sampling | None, weighting: str) -> None:
 
 
 def _drawn_again(examples: Examples, rng: np.random.Generator) -> FloatArray:
-    """Return how often each distinct row is drawn, weights being frequencies."""
+    """Return how often each distinct row is drawn, with weights as frequencies."""
     share = examples.weights / examples.total
     return rng.multinomial(max(1, round(examples.total)), share).astype(np.float64)
 
@@ -233,7 +233,7 @@ def _from_draws(model: Any, drawn: list[_Draw], level: float) -> StandardErrors:
     sizes, values, facts = _stacked(drawn)
     ends = [(1 - level) / 2, (1 + level) / 2]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of classes that are empty in all draws
+        warnings.simplefilter("ignore", RuntimeWarning)  # from classes that are empty in all draws
         profiles = replace(
             profiles_of(model),
             size_errors=sizes.std(axis=0, ddof=1),

@@ -2,8 +2,8 @@
 
 Parameters are the logits of each item's levels in each class, and the coefficients of a multinomial
 logistic regression of the class on a design matrix, which without covariates is a column of ones.
-The information is exact, by the formula of Louis (1982): what complete rows would tell, less what
-is lost because classes are not seen.
+The information is exact, by Louis's formula (1982): the information of complete rows, minus what is
+lost because classes are unobserved.
 """
 
 import warnings
@@ -25,9 +25,9 @@ from exchangeable.runtime.threads import row_ranges
 
 CHUNK = 4096
 BOUNDARY = 1e-5
-"""Probabilities closer to 0 or 1 than this lie on the boundary and have no standard error."""
+"""Probabilities closer to 0 or 1 than this are on the boundary and have no standard error."""
 SINGULAR = 1e-9
-"""Smallest eigenvalue of the information, as a share of the largest after scaling."""
+"""Smallest accepted eigenvalue of the information, relative to the largest after scaling."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,11 @@ class Information:
     Attributes
     ----------
     covariance : array of shape (n_parameters, n_parameters)
-        Coefficients first, class after class from the second on; then logits of levels, class after
-        class. NaN for parameters on the boundary, and everywhere if the model is not identified.
+        Coefficients first, class after class, starting from the second; then logits of levels,
+        class after class. NaN for parameters on the boundary, and everywhere if the model is not
+        identified.
     n_coefficients : int
-        How many of them are coefficients.
+        Number of coefficients among them.
     """
 
     covariance: FloatArray
@@ -48,7 +49,7 @@ class Information:
 
 
 def row_count(weight: FloatArray, sampling: bool) -> float:
-    """Return how many rows there are, by sampling weights or by frequencies."""
+    """Return the number of rows, by sampling weights or by frequencies."""
     return float(np.count_nonzero(weight) if sampling else weight.sum())
 
 
@@ -61,8 +62,8 @@ def information_errors(
 ) -> tuple[FloatArray, FloatArray]:
     """Return standard errors of class sizes and of the lines of the profiles of a mixture.
 
-    They are NaN where there are fewer rows than parameters. `robust` uses the sandwich, as sampling
-    weights need it, and `sampling` its clusters.
+    They are NaN if there are fewer rows than parameters. `robust` uses the sandwich estimator, as
+    sampling weights require, and `sampling` its clusters.
     """
     mixture = model._mixture()
     free, n_rows = degrees_of_freedom(model), row_count(weight, robust)
@@ -136,17 +137,17 @@ def observed_information(
     shares : list of arrays of shape (n_levels, n_classes)
         The probabilities of each item's levels.
     values : array of shape (n_rows, n_items)
-        Numbers of levels, NaN for holes.
+        Numbers of levels, NaN if missing.
     log_prior : array of shape (n_rows, n_classes)
         Log-probabilities of the classes of each row.
     design : array of shape (n_rows, n_terms)
-        What they depend on.
+        The design matrix of the class probabilities.
     weight : array of shape (n_rows,)
         Weights of the rows.
     robust : bool
-        Whether to use the sandwich.
+        Whether to use the sandwich estimator.
     sampling : Sampling, optional
-        Clusters and strata of the rows, for the sandwich.
+        Clusters and strata of the rows, for the sandwich estimator.
     """
     k, d = log_prior.shape[1], design.shape[1]
     width = sum(len(table) - 1 for table in shares)
@@ -177,7 +178,7 @@ def observed_information(
 
 
 def _on_boundary(shares: list[FloatArray]) -> npt.NDArray[np.bool_]:
-    """Return which logits belong to items one of whose levels is never or always given."""
+    """Return which logits belong to items with a level that is never or always given."""
     flags = []
     for y in range(shares[0].shape[1]):
         for table in shares:
@@ -187,7 +188,7 @@ def _on_boundary(shares: list[FloatArray]) -> npt.NDArray[np.bool_]:
 
 
 def _inverse(information: FloatArray) -> FloatArray | None:
-    """Return the inverse of an information matrix, None with a warning where it is singular."""
+    """Return the inverse of an information matrix; None, with a warning, if it is singular."""
     if not information.size:
         return information
     scale = np.sqrt(np.maximum(np.diag(information), 0.0))
@@ -256,7 +257,7 @@ def _sums(
 def _item_scores(
     shares: list[FloatArray], values: FloatArray, log_prior: FloatArray
 ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
-    """Return derivatives by the logits of each class, log P(e, y), and what is known."""
+    """Return derivatives by the logits of each class, log P(e, y), and which entries are known."""
     n, k = log_prior.shape
     known = ~np.isnan(values)
     joint = log_prior.copy()
@@ -276,7 +277,7 @@ def _item_scores(
 def _complete_information(
     shares: list[FloatArray], known: npt.NDArray[np.bool_], mass: FloatArray, y: int
 ) -> FloatArray:
-    """Return what rows would tell about the logits of a class if their class were seen."""
+    """Return the information about the logits of a class if classes were observed."""
     size = sum(len(table) - 1 for table in shares)
     block, at = np.zeros((size, size)), 0
     for j, table in enumerate(shares):

@@ -26,23 +26,23 @@ from exchangeable.rasch.parameters import ItemParameters
 from exchangeable.rasch.questions import RaschQuestions
 
 KNOWN = 0.9
-"""Share of draws in which a threshold must have a finite estimate to have a standard error."""
+"""A threshold gets a standard error if it has finite estimates in at least this share of draws."""
 
 
 @dataclass(frozen=True)
 class ItemErrors:
-    """Items with standard errors from draws, and how classes were matched.
+    """Items with standard errors from draws, and how well classes were matched.
 
     Attributes
     ----------
     parameters : ItemParameters
         The items of the model, with the covariances of their estimates in the draws.
     switched : float
-        Share of draws whose classes came in another order, which has been undone.
+        Share of draws whose classes came in another order and were reordered.
     agreement : float
         Average share of the persons whose most probable class is the same after matching.
     draws : array of shape (n_draws, n_steps, n_classes)
-        Thresholds in each draw, matched; NaN where there was no finite estimate.
+        Thresholds in each draw, matched; NaN if there was no finite estimate.
     """
 
     parameters: ItemParameters
@@ -74,30 +74,30 @@ def item_errors(
     random_state: RandomState = None,
     n_jobs: int | None = None,
 ) -> ItemErrors:
-    """Return the items of a Rasch model with standard errors by the bootstrap.
+    """Return the items of a Rasch model with bootstrap standard errors.
 
-    Persons are drawn with replacement and the items are fitted anew; classes are matched with those
-    of the model by how far posteriors agree. Unlike the errors in `item_parameters_`, which take
-    weights for numbers of persons, these hold for sampling weights, strata and clusters.
+    Persons are drawn with replacement and the items are refitted; classes are matched with those of
+    the model by the agreement of posteriors. Unlike the errors in `item_parameters_`, which treat
+    weights as numbers of persons, these are valid for sampling weights, strata and clusters.
 
     Parameters
     ----------
     model : RaschModel or ExchangeableMixture
         A fitted Rasch model, or a mixture with `item_parameters_`.
     X : array-like of shape (n_persons, n_items)
-        The answers it was fitted to.
+        The answers that it was fitted to.
     n_draws : int, default=200
-        Draws of the bootstrap.
+        Number of bootstrap draws.
     restarts : int, default=0
-        Random starts in each draw, beside one from the fitted classes.
+        Random starts in each draw, in addition to one from the fitted classes.
     sample_weight : array-like of shape (n_persons,), optional
-        The weights that the fit was given.
+        The weights used in the fit.
     strata, clusters : array-like of shape (n_persons,), optional
         The sampling design, as in `standard_errors`.
     replicate_weights : array-like of shape (n_persons, n_replicates), optional
-        Replicate weights, which take the place of draws.
+        Replicate weights, used instead of draws.
     replicate_scale : float, optional
-        What the sum of squared deviations is multiplied by, as in `standard_errors`.
+        The factor of the sum of squared deviations, as in `standard_errors`.
     random_state : int, RandomState, Generator or None
         Seed of the draws.
     n_jobs : int, optional
@@ -124,7 +124,7 @@ def item_errors(
     refit = _conditional(model, X) if plain else _mixed(model, X, weight, restarts)
     rng = as_generator(random_state)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of single draws; what they have in common is said below
+        warnings.simplefilter("ignore")  # warnings of single draws; there is a common one below
         if replicate_weights is not None:
             columns = check_replicates(replicate_weights, n_rows, sampling).T
             sources = rng.spawn(len(columns))
@@ -149,7 +149,7 @@ def item_errors(
 
 
 def _conditional(model: Any, X: Any) -> Refit:
-    """Return what fits one class by conditional maximum likelihood."""
+    """Return a function that refits one class by conditional maximum likelihood."""
     answers = model._answers(X)
     n_steps = int(answers.highest.sum())
 
@@ -158,17 +158,17 @@ def _conditional(model: Any, X: Any) -> Refit:
             return _Draw(
                 fit_conditional(replace(answers, weights=weights), 1).parameters.thresholds
             )
-        except ValueError:  # no finite estimate of these persons
+        except ValueError:  # no finite estimate for these persons
             return _Draw(np.full((n_steps, 1), np.nan))
 
     return refit
 
 
 def _mixed(model: Any, X: Any, weight: FloatArray, restarts: int) -> Refit:
-    """Return what fits a mixture, from the classes of the model."""
+    """Return a function that refits a mixture, starting from the classes of the model."""
     items, mixture = model.item_parameters_, model
     steps = np.arange(len(items.thresholds))
-    if hasattr(model, "mixture_"):  # of those items that have estimates
+    if hasattr(model, "mixture_"):  # only items that have estimates
         mixture, answers = model.mixture_, model._answers(X)
         X = answers.only(items=model._in_mixture).numbers
         steps = np.flatnonzero(np.repeat(model._in_mixture, items.highest))
@@ -195,7 +195,7 @@ def _mixed(model: Any, X: Any, weight: FloatArray, restarts: int) -> Refit:
 def _with_covariance(
     parameters: ItemParameters, draws: FloatArray, scale: float | None
 ) -> ItemParameters:
-    """Return the items with covariances of the draws, NaN for those without finite estimates."""
+    """Return the items with covariances over draws, NaN for those without finite estimates."""
     flat = draws.transpose(0, 2, 1).reshape(len(draws), -1)
     centre = parameters.thresholds.T.ravel()
     known = np.isfinite(centre) & (np.isfinite(flat).mean(axis=0) >= KNOWN)

@@ -14,9 +14,9 @@ from exchangeable.classes.uncertainty.draws import run_draws
 from exchangeable.queries.answers import class_posterior
 
 ROUNDING = 0.5
-"""A larger mixture may fit worse by this much, because of priors and of where EM stops."""
+"""A larger mixture may fit worse by this much, because of priors and of when EM stops."""
 MOST_ROWS = 10_000_000
-"""Rows that are drawn at most."""
+"""Maximum number of drawn rows."""
 RESTARTS = 8
 """Random starts of the larger model in each draw."""
 
@@ -30,12 +30,12 @@ class LikelihoodRatioTest:
     statistic : float
         Twice the difference of the log-likelihoods.
     p_value : float
-        Share of the statistics at least as large as this one, the observed one counted as well:
-        (1 + how many) / (1 + n_draws).
+        Share of the statistics at least as large as this one, including the observed one: (1 +
+        number of these) / (1 + n_draws).
     draws : array of shape (n_draws,)
-        Statistics of rows drawn from the smaller model.
+        Statistics for rows drawn from the smaller model.
     n_components : tuple of int
-        Numbers of components of both.
+        Numbers of components of both models.
     """
 
     statistic: float
@@ -65,22 +65,22 @@ def likelihood_ratio_test(
     """Test a mixture against one with fewer components, by the parametric bootstrap.
 
     The statistic has no known distribution, since the smaller model lies on the boundary of the
-    larger. So rows are drawn from the smaller model, both are fitted to them, and the observed
-    statistic is compared with theirs (McLachlan 1987). Both models are first fitted on from their
-    parameters until they have converged as well as those of the draws.
+    larger. So rows are drawn from the smaller model, both models are fitted to them, and the
+    observed statistic is compared with theirs (McLachlan 1987). Before that, both models are
+    iterated until they have converged as closely as those of the draws.
 
     Parameters
     ----------
     small, large : ExchangeableMixture
         Fitted mixtures.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The rows they were fitted to; drawn rows have the same holes.
+        The rows that they were fitted to; drawn rows have the same missing values.
     n_draws : int, default=100
         Number of draws.
     restarts : int, default=8
         Random starts of the larger model in each draw. Too few make p-values too small.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, which count as frequencies here.
+        Weights, which are treated as frequencies here.
     random_state : int, RandomState, Generator or None
         Seed of the draws.
     n_jobs : int, optional

@@ -1,4 +1,4 @@
-"""Which class of one fit is which of another: labels matched by agreement."""
+"""Matching the classes of one fit with those of another, by agreement."""
 
 from typing import NamedTuple
 
@@ -9,12 +9,12 @@ from exchangeable.arrays import FloatArray, IntArray
 
 
 class Matching(NamedTuple):
-    """How the classes of a fit go with those of a reference.
+    """The match of the classes of a fit with those of a reference.
 
     Attributes
     ----------
     order : array of shape (n_classes,)
-        The class of the fit that goes with each class of the reference.
+        The class of the fit that matches each class of the reference.
     agreement : float
         Share of the rows whose most probable class is then the same.
     """
@@ -24,7 +24,7 @@ class Matching(NamedTuple):
 
 
 def match_classes(reference: FloatArray, posterior: FloatArray, weights: FloatArray) -> Matching:
-    """Match classes so that posteriors of the same rows agree as much as can be.
+    """Match classes so that posteriors of the same rows agree as well as possible.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Fits of one kind to many sets of rows, without making an estimator for each.
+"""Many fits of the same model to different rows, without creating an estimator for each.
 
-A bootstrap fits the same kind of model to hundreds of sets of rows. `Refits` keeps how an estimator
-was fitted and asks the family's `quick_fit`, which runs EM from several starts in one compiled call
-where it can, or else runs `Runs` as `fit` does.
+A bootstrap fits the same model to hundreds of sets of rows. `Refits` stores how an estimator was
+fitted and uses the family's `quick_fit`, which runs EM from several starts in one compiled call if
+it can, or else runs `Runs` as `fit` does.
 """
 
 from dataclasses import dataclass, replace
@@ -22,21 +22,21 @@ from exchangeable.fitting.runs import Runs, begin, families_of
 SHORT = 15
 """Iterations after which the best of several starts is chosen."""
 LEAST_GAIN = 2e-3
-"""Gain in the log-likelihood of all rows below which a fit has converged."""
+"""A fit has converged when the log-likelihood of all rows improves by less than this."""
 
 
 @dataclass(frozen=True)
 class Refits:
-    """How a mixture was fitted, so that it can be fitted again to other rows.
+    """How a mixture was fitted, for refits to other rows.
 
     Attributes
     ----------
     spec : FamilySpec
         The family.
     problem : Problem
-        Blocks, priors and number of components; its rows are left open.
+        Blocks, priors and number of components, without rows.
     rule : StopRule
-        When a run ends.
+        When a run stops.
     init : {"rows", "random", "both"}
         How runs start.
     """
@@ -50,10 +50,10 @@ class Refits:
     def of(
         cls, spec: FamilySpec, problem: Problem, rule: StopRule, init: str, n_variables: int
     ) -> "Refits":
-        """Return refits, of the family with the fastest way to the same parameters.
+        """Return refits by the family with the fastest way to the same parameters.
 
-        Variables that are blocks of their own are the same in the family that stands in for this
-        one where columns are not binary, which may fit them in compiled loops.
+        If all blocks are single variables, the family that replaces this one for columns that are
+        not binary gives the same fit, and may have compiled loops for it.
         """
         partitions = problem.known_partitions(n_variables)
         single = partitions is not None and all(p.n_blocks == n_variables for p in partitions)
@@ -68,20 +68,20 @@ class Refits:
         start: FloatArray | None = None,
         restarts: int = 0,
     ) -> QuickFit:
-        """Return the best fit from given posteriors and from some random starts.
+        """Return the best fit over given posteriors and some random starts.
 
-        Starts are followed for a few iterations, and only the best of them until it converges.
+        All starts run for a few iterations; only the best continues until convergence.
 
         Parameters
         ----------
         examples : Examples
             The rows.
         rng : Generator
-            For the random starts.
+            Generates the random starts.
         start : array of shape (n_rows, n_classes), optional
-            Posteriors of the rows to begin with.
+            Initial posteriors of the rows.
         restarts : int
-            Number of random starts beside them.
+            Number of additional random starts.
         """
         data = InMemory(examples, n_jobs=1)
         problem = replace(self.problem, examples=examples)
@@ -102,7 +102,7 @@ class Refits:
         restarts: int,
         tol: float,
     ) -> QuickFit:
-        """Do the same by EM, as estimators do; training families start at random only."""
+        """Do the same by EM, as estimators do; families that are trained only start at random."""
         rule = replace(self.rule, tol=tol)
         few = data.examples.rows.n_rows < problem.n_components
         init = "random" if few else self.init

@@ -1,9 +1,9 @@
-"""How respondents were sampled: clusters, which were drawn within strata.
+"""Sampling designs: clusters that were drawn within strata.
 
-Respondents of a cluster, such as a school or a block of houses, are alike, so that they tell less
-than as many who were drawn one by one; respondents of different strata were drawn independently.
-Standard errors that take this into account treat clusters as what was drawn (the *primary sampling
-units*), with replacement, as is usual where a small share of all clusters is in the sample.
+Respondents of a cluster, such as a school or a block of houses, are similar, so they carry less
+information than the same number of independent respondents; different strata were sampled
+independently. Standard errors take this into account by treating clusters as the *primary sampling
+units*, drawn with replacement, as is usual if the sample contains a small share of all clusters.
 """
 
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ class Sampling:
 
     @classmethod
     def of(cls, strata: Any, clusters: Any, n_rows: int) -> "Sampling | None":
-        """Return the design that two columns describe, None if neither is given.
+        """Return the design described by two columns, None if neither is given.
 
-        Clusters of different strata differ even if they are called the same. Without clusters every
-        row is one.
+        Clusters of different strata are different even if they have the same name. Without clusters
+        every row is a cluster.
         """
         if strata is None and clusters is None:
             return None
@@ -56,10 +56,10 @@ class Sampling:
         return cls(unit.ravel().astype(np.int64), pairs[0].astype(np.int64))
 
     def multipliers(self, rng: np.random.Generator) -> FloatArray:
-        """Return by how much the weight of each row is multiplied in one draw of the bootstrap.
+        """Return the factors of the rows' weights in one draw of the bootstrap.
 
-        In each stratum one cluster fewer than there are is drawn with replacement, and weights are
-        scaled up accordingly, which makes variances unbiased (Rao and Wu 1988).
+        In each stratum of n clusters, n − 1 are drawn with replacement, and weights are scaled up
+        accordingly, which makes variances unbiased (Rao and Wu 1988).
         """
         factor = np.empty(self.stratum.size)
         for h in range(int(self.stratum.max()) + 1):
@@ -69,9 +69,9 @@ class Sampling:
         return factor[self.unit]
 
     def squares(self, contributions: FloatArray) -> FloatArray:
-        """Return the variance of the sum of what rows contribute to an estimating equation.
+        """Return the variance of the sum of the rows' contributions to an estimating equation.
 
-        That is the sum over strata of n/(n − 1) Σ (z − z̄)(z − z̄)ᵀ, z being sums of clusters.
+        That is the sum over strata of n/(n − 1) Σ (z − z̄)(z − z̄)ᵀ, where z are sums of clusters.
 
         >>> Sampling(np.array([0, 0, 1, 2]), np.zeros(3, dtype=np.int64)).squares(
         ...     np.array([[1.0], [1.0], [-1.0], [-1.0]])
@@ -93,7 +93,8 @@ def squares(
 ) -> FloatArray:
     """Return the variance of a sum over rows, which are independent without a sampling design.
 
-    `rows` are the numbers of those that contribute; others are in the sample, too, with nothing.
+    `rows` are the numbers of the contributing rows; the others are part of the sample and
+    contribute zero.
     """
     if sampling is None:
         return np.asarray(contributions.T @ contributions)
@@ -105,14 +106,14 @@ def squares(
 
 
 def row_multipliers(n_rows: int, sampling: Sampling | None, rng: np.random.Generator) -> FloatArray:
-    """Return by how much the weight of each row is multiplied in one draw of the bootstrap."""
+    """Return the factors of the rows' weights in one draw of the bootstrap."""
     if sampling is not None:
         return sampling.multipliers(rng)
     return rng.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(np.float64)
 
 
 def check_replicates(given: Any, n_rows: int, sampling: Sampling | None) -> FloatArray:
-    """Return replicate weights, one column per replicate, refusing what cannot be."""
+    """Return replicate weights, one column per replicate, after checking them."""
     if given is None:
         raise ValueError("method='replicates' needs replicate_weights, one column per replicate")
     if sampling is not None:

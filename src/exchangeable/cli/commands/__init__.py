@@ -1,1 +1,1 @@
-"""The sub-commands, one module each, imported when they are used."""
+"""The sub-commands, one module each, imported when used."""

@@ -80,7 +80,7 @@ def predict(
 def _with_key(
     table: TableData, coding: AnyCoding, key: str | None, columns: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return answers with the column that identifies rows before them, if there is one."""
+    """Return answers with the id column in front, if there is one."""
     known = coding.layout.key
     if key is None and (known is None or table.frame is None or known not in table.frame.columns):
         return columns
@@ -141,12 +141,12 @@ def score(
     if as_json:
         write_json(summary, output)
         return
-    values = [str(value) for value in summary.values()]  # the number of rows stays whole
+    values = [str(value) for value in summary.values()]  # the number of rows stays an integer
     write_table({"measure": list(summary), "value": values}, output, False)
 
 
 def _accuracy(model: Any, rows: Any, table: TableData, target: str, weights: Any) -> dict[str, Any]:
-    """Return how good predictions are, of the rows whose class is known."""
+    """Return the quality of predictions, for the rows whose class is known."""
     if table.frame is not None and target not in table.frame.columns:
         notes(table.name, [f"no column {target!r}, so that there is no accuracy"])
         return {}
@@ -295,7 +295,7 @@ def impute(
 
 
 def _whole(column: Any) -> Any:
-    """Return a filled column as whole numbers, if only its holes had made them floats."""
+    """Convert a filled-in column to whole numbers, if only missing values had made it floats."""
     values = column.to_numpy()
     whole = values.dtype.kind == "f" and (values == np.round(values)).all()
     return values.astype(np.int64) if whole and np.abs(values).max(initial=0) < 2**53 else values

@@ -200,7 +200,7 @@ def _numbers(text: str) -> list[int]:
 def _split(
     table: TableData, asked: dict[str, Any], dialect: Dialect
 ) -> tuple[RawCoding, dict[str, Any], list[str]]:
-    """Return the items, the columns that are something else, and what a user should know."""
+    """Return the items, the other columns, and messages for the user."""
     if table.frame is None:
         raise ValueError(
             f"{table.name}: latent classes need named columns; give CSV, TSV or Parquet"
@@ -248,7 +248,7 @@ def _split(
 
 
 def _results(analysis: Analysis) -> dict[str, Any]:
-    """Return the tables by what their files are called."""
+    """Return the tables, by the names of their files."""
     found = {
         "models": analysis.selection,
         "profiles": analysis.errors.profiles,

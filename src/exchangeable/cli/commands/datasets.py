@@ -16,7 +16,7 @@ from exchangeable.datasets import (
 
 
 class DownloadBar:
-    """A rich progress bar with the few methods of tqdm that pooch calls."""
+    """A rich progress bar with the few tqdm methods that pooch calls."""
 
     def __init__(self, progress: Progress, name: str) -> None:
         self._progress = progress
@@ -41,7 +41,7 @@ class DownloadBar:
         self._progress.update(self._task, completed=0)
 
     def close(self) -> None:
-        """Leave the finished bar standing."""
+        """Leave the finished bar on the screen."""
         self._progress.refresh()
 
 
@@ -66,7 +66,7 @@ def list_command() -> None:
         table.add_row(*_cells(entry))
     console = Console()
     if not console.is_terminal:
-        console.width = 120  # a pipe has no width; do not cut what another program reads
+        console.width = 120  # a pipe has no width; do not truncate what another program reads
     console.print(table)
 
 

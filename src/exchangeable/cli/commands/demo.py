@@ -136,7 +136,7 @@ def page(console: Console, output: str) -> None:
 
 
 def warm_up() -> None:
-    """Compile the kernels for packed rows, so that the times shown do not include compiling."""
+    """Compile the kernels for packed rows, so that the times shown do not include compilation."""
     for n_variables in (8, 70):
         X = (np.arange(50 * n_variables).reshape(50, -1) % 7 < 3).astype(np.uint8)
         ExchangeableClassifier().fit(X, X[:, 0]).predict(X)

@@ -190,7 +190,7 @@ def fit(data: str, output: str, dialect: Dialect, **asked: Any) -> None:
 
 
 def _check_usage(asked: dict[str, Any], supervised: bool) -> None:
-    """Refuse options that do not go together."""
+    """Reject options that cannot be combined."""
     if asked["target"] is not None and asked["labels"] is not None:
         raise click.UsageError("--target and --labels cannot be used together; give one of them")
     if asked["unlabelled"] is not None and not supervised:
@@ -214,7 +214,7 @@ def _check_usage(asked: dict[str, Any], supervised: bool) -> None:
 
 
 def _facts(model: Any) -> list[str]:
-    """Return what a fitted model is made of."""
+    """Return a short description of a fitted model's structure."""
     model = getattr(model, "model_", model)
     if not hasattr(model, "partitions_"):
         return [f"{model.weights_.size:,} weights"]

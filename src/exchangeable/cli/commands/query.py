@@ -130,7 +130,7 @@ def _answer_any_kind(
 
 
 def _number(value: Any) -> str:
-    """Return a number with four digits, or all before the point; other values as they are.
+    """Return a number with four significant digits, or all digits before the point.
 
     >>> _number(0.123456), _number(20000.4), _number(2.0), _number("Rome")
     ('0.1235', '20000', '2', 'Rome')
@@ -141,7 +141,7 @@ def _number(value: Any) -> str:
 
 
 def _say_if_not_exact(console: Console, completion: dict[str, Any]) -> None:
-    """Say by how much a completion may miss the maximum."""
+    """Describe by how much a completion may miss the maximum."""
     if not completion["exact"]:
         console.print(
             "It is the best that was found; the log-probability of no other is higher by more than "
@@ -160,7 +160,7 @@ def _completed(completion: MostProbable) -> dict[str, Any]:
 
 
 def _summary(answer: Any, top: int) -> dict[str, float]:
-    """Return the most probable values, or what is known of a measurement."""
+    """Return the most probable values, or a summary of a measurement's distribution."""
     if isinstance(answer, Discrete):
         ranked = sorted(answer.items(), key=lambda entry: -entry[1])[:top]
         return {str(value): float(share) for value, share in ranked}
@@ -195,7 +195,7 @@ def _labels(model: Any) -> list[Any]:
 
 
 def _known_class(model: Any, word: str | None) -> Any:
-    """Return the class that a word stands for, None where none is said."""
+    """Return the class with a given name, None if none was given."""
     if word is None:
         return None
     for label in _labels(model):

@@ -145,7 +145,7 @@ def rasch(
 
 
 def _tested(model: RaschModel, rows: Any, groups: Any, weights: Any) -> tuple[Any, str]:
-    """Return Andersen's test, or why there is none; groups that were asked for must have one."""
+    """Return Andersen's test, or why there is none; groups that were given must have one."""
     try:
         return model.andersen(rows, "median" if groups is None else groups, weights), ""
     except ValueError as error:
@@ -157,7 +157,7 @@ def _tested(model: RaschModel, rows: Any, groups: Any, weights: Any) -> tuple[An
 def _split(
     table: TableData, asked: dict[str, Any], dialect: Dialect
 ) -> tuple[RawCoding, Any, list[str]]:
-    """Return the items, the groups if there are some, and what a user should know."""
+    """Return the items, the groups if there are any, and messages for the user."""
     if table.frame is None:
         raise ValueError(f"{table.name}: items need names; give CSV, TSV or Parquet")
     problems = Problems(table.name)
@@ -182,7 +182,7 @@ def _split(
 
 
 def _answers(name: str, rows: Any) -> Any:
-    """Return answers as numbers, refusing all columns that hold anything else at once."""
+    """Return answers as numbers; a single error lists all columns that contain anything else."""
     problems = Problems(name)
     for item in rows.columns:
         if hasattr(rows[item], "cat"):
@@ -203,7 +203,7 @@ def _answers(name: str, rows: Any) -> Any:
 
 
 def _persons(model: RaschModel, rows: Any, table: TableData, key: str | None, method: str) -> Shown:
-    """Return the ability of every person, named by the column that identifies them."""
+    """Return the ability of every person, labelled by the id column."""
     found = model.abilities(rows, method=method)
     names = range(1, len(rows) + 1) if key is None else np.asarray(table.column(key)).tolist()
     columns: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""`exchangeable warmup`: compile all kernels ahead, for images of containers, clusters and CI."""
+"""`exchangeable warmup`: compile all kernels in advance, for containers, clusters and CI."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,9 +21,9 @@ from exchangeable.runtime.kernels.cache import where_kept
 
 Step = tuple[str, Callable[[], None]]
 COMPILED = tuple(name for name, spec in REGISTRY.items() if issubclass(spec.family, Family))
-"""The families that EM fits with compiled kernels; what JAX compiles for others is not kept."""
+"""The families fitted by EM with compiled kernels; what JAX compiles for others is not cached."""
 N_ROWS = 300
-"""Enough rows for what is done with many at a time."""
+"""Enough rows to trigger the kernels for many rows at a time."""
 
 
 @click.command(epilog=examples("warmup", "warmup --family blocks --family urns"))
@@ -56,7 +56,7 @@ def warmup(families: tuple[str, ...]) -> None:
 
 
 def steps(families: tuple[str, ...]) -> Iterator[Step]:
-    """Return what must be done for some families, and what each part is called."""
+    """Return the work for some families, and a name for each part."""
     for kind, (X, y) in tables().items():
         for family in families:
             if "classes" not in REGISTRY[family].cannot:
@@ -81,7 +81,7 @@ def steps(families: tuple[str, ...]) -> Iterator[Step]:
 
 
 def tables() -> dict[str, tuple[Any, Any]]:
-    """Return small tables of the kinds that kernels tell apart, with classes."""
+    """Return small tables of the types that kernels distinguish, with classes."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, N_ROWS)
     strength = np.where(y[:, None] == 0, rng.beta(2, 2, (N_ROWS, 1)), 0.3)
@@ -98,7 +98,7 @@ def tables() -> dict[str, tuple[Any, Any]]:
 
 
 def typed_tables() -> dict[str, dict[str, Any]]:
-    """Return the settings and rows of tables whose columns are of several kinds."""
+    """Return the settings and rows of tables with columns of several kinds."""
     rng = np.random.default_rng(0)
     group = rng.integers(0, 2, (N_ROWS, 1))
     levels = rng.binomial(2, 0.2 + 0.5 * group, (N_ROWS, 6)).astype(np.float64)
@@ -165,7 +165,7 @@ def _bootstrap(family: str) -> None:
 
 
 def _ask(model: Any, X: Any, rows: Any, given: dict[int, Any]) -> None:
-    """Ask a model every kind of question."""
+    """Run every kind of query on a model."""
     model.score_samples(X)
     model.sample(5, random_state=0)
     model.marginals(given)
@@ -197,5 +197,5 @@ def _test(highest: int) -> None:
         model.abilities(rows)
         assert model.score_distribution_.size
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # there are no classes to be told apart
+        warnings.simplefilter("ignore")  # there are no classes to distinguish
         RaschModel(2, n_init=1, max_iter=8, random_state=0).fit(rows)

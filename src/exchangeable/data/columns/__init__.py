@@ -1,1 +1,1 @@
-"""Columns of every kind: what they are, and their values as numbers."""
+"""Columns of every kind: their schema, and their values as numbers."""

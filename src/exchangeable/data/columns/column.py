@@ -1,4 +1,4 @@
-"""What a column is: its kind, its levels, and its values as numbers."""
+"""The description of a column: its kind, its levels, and the conversion of values to numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,16 +16,16 @@ from exchangeable.data.rows import ColumnType
 KINDS = ("binary", "nominal", "ordinal", "count", "continuous")
 WITH_LEVELS = ("binary", "nominal", "ordinal")
 MOST_LEVELS = 1000
-"""Levels that a column may have: more are names, not categories."""
+"""Maximum number of levels of a column: more are names, not categories."""
 ASKED = "asked"
-"""Said of values that are not those of rows, but of a question."""
+"""Marks values that are part of a query rather than of rows."""
 MOST_COLUMNS = 10_000_000
-"""Columns that a file may describe."""
+"""Maximum number of columns that a file may describe."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """What was decided about a column.
+    """The description of a column.
 
     Attributes
     ----------
@@ -36,11 +36,11 @@ class Column:
     levels : tuple
         The user's values of a column with levels, in order.
     dtype : str
-        What its library calls its type.
+        The name of its type in its library.
     transform : Transform
-        How measurements become numbers.
+        The transform of measurements to numbers.
     whole : bool
-        Whether all measurements that were seen in a table are whole numbers.
+        Whether all measurements in the training table were whole numbers.
     """
 
     name: Any
@@ -56,10 +56,10 @@ class Column:
         return ColumnType(self.kind, len(self.levels))
 
     def encode(self, raw: RawColumn, unseen: str) -> tuple[FloatArray, FloatArray]:
-        """Return the column as numbers, NaN for holes, and log dz/dx of each measurement.
+        """Return the column as numbers, NaN if missing, and log dz/dx of each measurement.
 
-        `unseen` says whether levels that are not known are holes or errors, or errors of what is
-        asked.
+        `unseen` says whether unknown levels are treated as missing or raise errors (of the rows or
+        of a query).
         """
         known = ~raw.holes
         numbers = np.full(raw.values.shape, np.nan)
@@ -96,7 +96,7 @@ class Column:
     def decode(self, numbers: FloatArray, means: bool = False) -> npt.NDArray[Any]:
         """Return numbers as the user's values, those of levels as an array of objects.
 
-        Measurements are rounded where all that were seen are whole, unless they are means.
+        Measurements are rounded if all in the training table were whole, unless they are means.
         """
         if not self.levels:
             own = self.transform.invert(numbers) if self.kind == "continuous" else numbers
@@ -122,7 +122,7 @@ class Column:
         return plain | {"whole": True} if self.whole else plain
 
     def follows(self, last: "Column") -> bool:
-        """Whether it differs from the last in its number alone, which is the following one."""
+        """Whether it differs from the last column only in its number, which is the next one."""
         numbered = type(self.name) is int and type(last.name) is int
         same = (self.kind, self.dtype, self.whole) == (last.kind, last.dtype, last.whole)
         if not (numbered and same and self.name == last.name + 1):

@@ -1,6 +1,6 @@
-"""What values tell about a column: enough to decide its kind, levels and transform.
+"""Facts about the values of a column that suffice to decide its kind, levels and transform.
 
-Facts about two sets of rows add up, so that tables in chunks are decided by one pass.
+Facts about two sets of rows add up, so that tables in chunks need only one pass.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from exchangeable.data.columns.values import check_counts, finite_numbers, no_le
 
 
 class ColumnFacts:
-    """What some rows tell about a column.
+    """Facts about the columns of some rows.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class Seen:
-    """What some rows tell about a column.
+    """Facts about one column of some rows.
 
     Attributes
     ----------
@@ -66,15 +66,16 @@ class Seen:
     levels : tuple, optional
         The levels that its type declares.
     ordered, stamped : bool
-        Whether they have an order, and whether values are points or lengths of time.
+        Whether they have an order, and whether values are dates or durations.
     bits, boolean, numeric : bool
-        Whether all known values are 0 and 1, the first is a truth value, all are numbers.
+        Whether all known values are 0 and 1, whether the first is a boolean, whether all are
+        numbers.
     n_known : int
         Number of known values.
     distinct : dict or None
-        The distinct values in order of appearance; None where they are measurements.
+        The distinct values in order of appearance; None if they are measurements.
     moments : Moments or None
-        Of numbers.
+        Moments of numbers.
     """
 
     name: Any
@@ -91,9 +92,9 @@ class Seen:
 
 
 def facts_of(raw: RawColumn, told: str | None = None, every: bool = True) -> ColumnFacts:
-    """Return what a column tells, of which the user may say what kind it is.
+    """Return the facts about a column, for which the user may have given a kind.
 
-    `every` asks for moments even where nothing about one table in memory depends on them.
+    `every` requests moments even if they do not matter for a table in memory.
     """
     known = raw.values[~raw.holes]
     bits, numeric = _holds_bits(known), _holds_numbers(known)
@@ -126,7 +127,7 @@ def facts_of(raw: RawColumn, told: str | None = None, every: bool = True) -> Col
 
 
 def _holds_bits(known: npt.NDArray[Any]) -> bool:
-    """Whether all known values are 0 and 1, as numbers or truth values."""
+    """Whether all known values are 0 and 1, as numbers or booleans."""
     if known.dtype.kind == "b":
         return True
     if known.dtype.kind == "O":
@@ -142,7 +143,7 @@ def _holds_numbers(known: npt.NDArray[Any]) -> bool:
 
 
 def _distinct(known: npt.NDArray[Any], name: Any) -> dict[Any, None]:
-    """Return the distinct values in order: of appearance, or of size where they are numbers."""
+    """Return the distinct values, in order of appearance, or of size if they are numbers."""
     try:
         listed: Iterable[Any] = np.unique(known) if known.dtype.kind in "biuf" else known
         return dict.fromkeys(np.asarray(listed).tolist())
@@ -159,7 +160,7 @@ def _union(one: dict[Any, None] | None, two: dict[Any, None] | None) -> dict[Any
 
 
 def _common_levels(one: Seen, two: Seen) -> tuple[Any, ...] | None:
-    """Return the levels that types declare: dictionaries grow, other types must agree."""
+    """Return the levels that both types declare: dictionaries grow, other types must agree."""
     if one.levels == two.levels:
         return one.levels
     if one.levels is None or two.levels is None:
@@ -175,7 +176,7 @@ def _common_levels(one: Seen, two: Seen) -> tuple[Any, ...] | None:
 
 
 def _common_type(one: str, two: str) -> str:
-    """Return what a table of both would call the type of a column.
+    """Return the type that a column has in the union of two tables.
 
     >>> _common_type("int64", "float64"), _common_type("int64", "object")
     ('float64', 'object')
@@ -189,7 +190,7 @@ def _common_type(one: str, two: str) -> str:
 
 
 def numbers_of(raw: RawColumn, kind: str) -> FloatArray:
-    """Return a column as numbers, NaN for holes."""
+    """Return a column as numbers, NaN if missing."""
     numbers = np.full(raw.values.shape, np.nan)
     numbers[~raw.holes] = finite_numbers(raw.values[~raw.holes], raw.name, kind)
     return numbers

@@ -1,4 +1,4 @@
-"""Kinds of columns: what each column of a table is, by its type, its values or the user's word."""
+"""Kinds of the columns of a table, by type, by values, or as declared by the user."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from exchangeable.data.columns.transforms import Transform, fit_transform
 from exchangeable.data.columns.values import LARGEST_LEVEL, MOST_COUNT, as_float, listed_levels
 
 LARGEST_COUNT = 1000
-"""Larger whole numbers are measurements, unless they are declared to be counts."""
+"""Larger whole numbers are measurements, unless they are declared as counts."""
 LARGEST_SCALE = 10
 """Whole numbers from 1 up to at most this are the levels of a scale."""
 
@@ -24,16 +24,16 @@ LARGEST_SCALE = 10
 def decide(
     X: Any, kinds: Any, unseen: str = "hole", bend: bool = True, groups: Any = None
 ) -> Schema | None:
-    """Return what each column of X is, None if all are binary and are read as numbers.
+    """Return the schema of X, None if all columns are binary and are read as numbers.
 
     Parameters
     ----------
     X : table, array or sparse matrix
         Rows.
     kinds : None, str or mapping
-        What the user says: a kind for all columns, or kinds by names or numbers of columns.
+        Kinds given by the user: one for all columns, or by name or number of columns.
     unseen : {"hole", "error"}
-        What values that are no level of their column are, in rows to come.
+        How to treat values of later rows that are no level of their column.
     bend : bool
         Whether skewed measurements are transformed.
     groups : lists of columns, or a dict of such lists, optional
@@ -70,7 +70,7 @@ def sparse_schema(X: Any, unseen: str) -> Schema:
 
 
 def told_kinds(names: Sequence[Any], kinds: Any, one_hot: OneHot | None = None) -> dict[Any, str]:
-    """Return the kinds that the user names, by names of columns; groups are nominal."""
+    """Return the kinds given by the user, by names of columns; groups are nominal."""
     grouped = set[Any]()
     if one_hot is not None:
         pairs = zip(names, one_hot.places, strict=True)
@@ -87,7 +87,7 @@ def told_kinds(names: Sequence[Any], kinds: Any, one_hot: OneHot | None = None) 
 def decided_kinds(
     facts: Sequence[Seen], told: Mapping[Any, str], library: str | None
 ) -> list[str] | None:
-    """Return what columns are, None if all are binary and are read as numbers."""
+    """Return the schema of columns, None if all are binary and are read as numbers."""
     stamped = next((seen for seen in facts if seen.stamped), None)
     if stamped is not None:
         example = next(iter(stamped.distinct or ()), None)
@@ -116,7 +116,7 @@ def made_schema(
     unseen: str,
     one_hot: OneHot | None = None,
 ) -> Schema:
-    """Return what was decided about columns, given the transforms of measurements."""
+    """Return the descriptions of columns, given the transforms of measurements."""
     odd = next((seen.name for seen in facts if not isinstance(seen.name, str | int)), None)
     if odd is not None:
         raise ValueError(
@@ -158,12 +158,12 @@ def _all_whole(seen: Seen) -> bool:
 
 
 def _says_nothing(seen: Seen, kind: str) -> bool:
-    """Whether neither a column's values nor its type say what it is."""
+    """Whether neither a column's values nor its type determine its kind."""
     return kind == "binary" and not seen.n_known and not seen.levels and not seen.boolean
 
 
 def _told(names: Sequence[Any], kinds: Any) -> dict[Any, str]:
-    """Return the kinds that the user names, by names of columns."""
+    """Return the kinds given by the user, by names of columns."""
     if kinds is None:
         return {}
     if isinstance(kinds, str):
@@ -191,7 +191,7 @@ def _check_kind(kind: Any, name: str) -> None:
 
 
 def infer_kind(seen: Seen) -> str:
-    """Return what a column seems to be, by its type and, for numbers, by their range."""
+    """Return the kind of a column, inferred from its type and, for numbers, from their range."""
     if seen.bits and set(seen.levels or ()) <= {0, 1}:
         return "binary"
     if seen.levels is not None:

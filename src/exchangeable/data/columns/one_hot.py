@@ -1,4 +1,4 @@
-"""Columns of 0 and 1 that are the levels of one variable: read as one column, and written back."""
+"""One-hot columns: read as one column with levels, and written back."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from exchangeable.data.columns.raw import RawColumn, raw_columns
 
 @dataclass(frozen=True)
 class OneHot:
-    """How the columns of a matrix or table become columns of a schema.
+    """The mapping between the columns of a matrix or table and the columns of a schema.
 
     Attributes
     ----------
     inputs : tuple
         Names, or numbers, of the columns of the matrix or table.
     dtypes : tuple of str
-        What its library calls their types.
+        The names of their types in their library.
     places : tuple of tuples of int
-        Of each column of the schema the columns it is made of: its levels, or itself alone.
+        For each column of the schema, the original columns: those of its levels, or one alone.
     sparse : bool
         Whether the matrix was sparse.
     """
@@ -35,7 +35,7 @@ class OneHot:
     sparse: bool = False
 
     def to_plain(self) -> dict[str, Any]:
-        """Return it as plain values, for files."""
+        """Return the mapping as plain values, for files."""
         return {
             "inputs": list(self.inputs),
             "dtypes": list(self.dtypes),
@@ -45,7 +45,7 @@ class OneHot:
 
     @classmethod
     def from_plain(cls, value: Any) -> "OneHot":
-        """Return what `to_plain` gave, after checking it."""
+        """Return the mapping from the values of `to_plain`, after checking them."""
         if not isinstance(value, Mapping) or not isinstance(value.get("places"), list):
             raise ValueError("columns_ describes groups in a way they cannot be")
         inputs, dtypes, places = (value.get(name) for name in ("inputs", "dtypes", "places"))
@@ -70,7 +70,7 @@ class OneHot:
         return cls(tuple(inputs), tuple(dtypes), made, bool(value["sparse"]))
 
     def read(self, X: Any, names: Sequence[Any]) -> list[RawColumn]:
-        """Return the columns of a schema; a group none of whose columns is on is a hole."""
+        """Return the columns of a schema; a group none of whose columns is on is missing."""
         n_columns = X.shape[1] if hasattr(X, "shape") else len(self.inputs)
         if n_columns != len(self.inputs):
             raise ValueError(f"X has {n_columns} columns, expected {len(self.inputs)}")
@@ -114,7 +114,7 @@ class OneHot:
 
 
 def one_hot_of(X: Any, groups: Any) -> tuple[OneHot, list[Any]]:
-    """Return how the columns of X that users declare as groups are read, and the columns' names."""
+    """Return the mapping for the groups declared by the user, and the names of X's columns."""
     raw_names, dtypes = _inputs(X)
     place = {name: j for j, name in enumerate(raw_names)}
     named = groups.items() if isinstance(groups, Mapping) else _numbered(groups)
@@ -181,7 +181,7 @@ def _single(matrix: Any, j: int) -> RawColumn:
 
 
 def _numbers(raw: RawColumn) -> npt.NDArray[np.float64]:
-    """Return a column of 0 and 1 as numbers, NaN for holes."""
+    """Return a column of 0 and 1 as numbers, NaN if missing."""
     try:
         values = np.where(raw.holes, np.nan, raw.values).astype(np.float64)
     except (TypeError, ValueError):

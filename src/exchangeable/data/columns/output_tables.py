@@ -1,4 +1,4 @@
-"""Tables of pandas, polars and Arrow made of complete columns, of the types that they had."""
+"""Writing complete columns as pandas, polars or Arrow tables with their original types."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,9 @@ import numpy.typing as npt
 from exchangeable.data.columns.raw import IN_PANDAS
 
 WHOLE = re.compile(r"\bu?int(8|16|32|64|128)\b")
-"""What types of whole numbers are called, in small letters."""
+"""Names of integer types, in lower case."""
 DECIMALS = re.compile(r"([Dd]ecimal\d*)\((?:precision=)?(\d+), (?:scale=)?(\d+)\)$")
-"""What types of decimals are called by polars and Arrow."""
+"""Names of decimal types in polars and Arrow."""
 Values = npt.NDArray[Any]
 Levels = tuple[Any, ...]
 
@@ -25,7 +25,7 @@ def make_table(
     ordered: Sequence[bool],
     index: Any = None,
 ) -> Any:
-    """Return complete columns as a table of a library, of the types they had; else as an array."""
+    """Return complete columns as a table of a library, with their types; else as an array."""
     described = list(zip(columns.values(), dtypes, levels, ordered, strict=True))
     if library == "pandas":
         import pandas
@@ -109,7 +109,7 @@ def _arrow_column(values: Values, dtype: str, levels: Levels, ordered: bool) -> 
 
 
 def is_whole(dtype: str) -> bool:
-    """Whether a type, as its library calls it, is one of whole numbers.
+    """Whether a type, by its name in its library, is an integer type.
 
     >>> is_whole("Int64"), is_whole("Sparse[uint8, 0]"), is_whole("interval"), is_whole("float64")
     (True, True, False, False)
@@ -118,12 +118,12 @@ def is_whole(dtype: str) -> bool:
 
 
 def _has_fractions(values: Values, dtype: str) -> bool:
-    """Whether a column of whole numbers holds others, as means of counts are."""
+    """Whether an integer column holds other numbers, such as means of counts."""
     return is_whole(dtype) and bool((values % 1 != 0).any())
 
 
 def _within(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
-    """Return numbers with those cut that are beyond the range of a type of whole numbers."""
+    """Return numbers clipped to the range of an integer type."""
     own = WHOLE.search(dtype.lower())
     if own is None or own[1] == "128" or values.dtype.kind != "f":
         return values
@@ -134,7 +134,7 @@ def _within(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
 
 
 def _sparse_type(dtype: str) -> Any:
-    """Return the type of pandas that is called so, whatever fills it."""
+    """Return the pandas type with a name, whatever its fill value is."""
     import pandas
 
     of, fill = dtype.removeprefix("Sparse[").removesuffix("]").split(", ")
@@ -144,7 +144,7 @@ def _sparse_type(dtype: str) -> Any:
 
 
 def _decimals(dtype: str) -> tuple[str, int, int] | None:
-    """Return a type of decimals, its digits, and how many of these are behind the point.
+    """Return a decimal type, its digits, and the number of digits after the point.
 
     >>> _decimals("Decimal(precision=10, scale=2)"), _decimals("decimal128(8, 3)")
     (('Decimal', 10, 2), ('decimal128', 8, 3))

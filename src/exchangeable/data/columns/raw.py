@@ -1,7 +1,7 @@
-"""Columns of tables (pandas, polars, Arrow) and arrays as they came.
+"""Columns of tables (pandas, polars, Arrow) and arrays, before they are interpreted.
 
-A column is an array of its values with a mask of holes, the levels that its type declares, and the
-name of the type, so that a table of the same types can be made again (`output_tables`).
+A column is an array of its values with a mask of missing ones, the levels that its type declares,
+and the name of the type, so that a table with the same types can be written (`output_tables`).
 """
 
 from collections.abc import Sequence
@@ -16,28 +16,28 @@ from exchangeable.data.columns.values import no_level, plain_numbers
 from exchangeable.data.containers import masks_in_one, unmasked
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
-"""Whose tables are read column by column."""
+"""Libraries whose tables are read column by column."""
 IN_PANDAS = "[pyarrow]"
-"""How pandas ends the names of Arrow's types."""
+"""The suffix that pandas adds to the names of Arrow types."""
 
 
 class RawColumn(NamedTuple):
-    """A column as it came.
+    """A column before it is interpreted.
 
     Attributes
     ----------
     name : str or int
         Its name, or its number in an array.
     values : array
-        Numbers, truth values or objects; what stands in a hole does not matter.
+        Numbers, booleans or objects; values of missing entries do not matter.
     holes : array of bool
-        Where nothing is known.
+        Which entries are missing.
     levels : tuple, optional
         The levels that its type declares.
     ordered : bool
         Whether they have an order.
     dtype : str
-        What its library calls its type.
+        The name of its type in its library.
     """
 
     name: Any
@@ -49,7 +49,7 @@ class RawColumn(NamedTuple):
 
 
 def library_of(X: Any) -> str | None:
-    """Return which library a table is one of, None for arrays and all else."""
+    """Return the library of a table, None for arrays and everything else."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return "pandas"
     library = type(X).__module__.split(".")[0]
@@ -97,7 +97,7 @@ def _from_array(values: npt.NDArray[Any], name: Any, dtype: str | None = None) -
 
 
 def missing_entries(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return where an array says that nothing is known."""
+    """Return which entries of an array are missing."""
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
     if values.dtype.kind != "O":
@@ -142,16 +142,16 @@ def _from_polars(column: Any) -> RawColumn:
         )
     if dtype == "Boolean":
         return RawColumn(column.name, column.fill_null(False).to_numpy(), holes, dtype="Boolean")
-    if dtype.endswith("Int128"):  # of which NumPy has none
+    if dtype.endswith("Int128"):  # which NumPy does not have
         return RawColumn(column.name, _objects(column.to_list()), holes, dtype=dtype)
     values = plain_numbers(column.to_numpy())
-    if values.ndim > 1:  # records and arrays, which are refused as values
+    if values.ndim > 1:  # records and arrays, which are rejected as values
         values = _objects(column.to_list())
     return RawColumn(column.name, values, holes | missing_entries(values), dtype=dtype)
 
 
 def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """Return an array of as many objects, even if they are lists themselves."""
+    """Return an array of objects with one entry per object, even if these are lists."""
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out

@@ -1,4 +1,4 @@
-"""Columns of any kind: the user's values as numbers, with NaN for holes, and back."""
+"""The schema of a table: converts the user's values to numbers (NaN if missing), and back."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType, CountRows, TypedRows, as_rows
 
 UNSEEN = ("hole", "error")
-"""What a value that is no level of its column may be."""
+"""How to treat a value that is no level of its column."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table, and the library that it came from.
+    """The columns of a table, and the library of its type.
 
-    `one_hot` says which of them were several columns of 0 and 1.
+    `one_hot` describes which of them were one-hot columns.
     """
 
     columns: tuple[Column, ...]
@@ -41,12 +41,12 @@ class Schema:
 
     @property
     def n_inputs(self) -> int:
-        """Number of columns of the table that was fitted."""
+        """Number of columns of the training table."""
         return len(self.columns) if self.one_hot is None else len(self.one_hot.inputs)
 
     @property
     def names(self) -> list[str] | None:
-        """The names of the columns of the table that was fitted, None where it had none."""
+        """The names of the columns of the training table, None if it had none."""
         own = self.one_hot.inputs if self.one_hot is not None else [c.name for c in self.columns]
         return [str(name) for name in own] if all(isinstance(n, str) for n in own) else None
 
@@ -65,7 +65,7 @@ class Schema:
         return self._rows(self._raw(X))
 
     def _raw(self, X: Any) -> list[RawColumn]:
-        """Return the columns of a table as they came."""
+        """Return the columns of a table before they are interpreted."""
         if self.one_hot is not None:
             return self.one_hot.read(X, [column.name for column in self.columns])
         found = raw_columns(X)
@@ -85,7 +85,7 @@ class Schema:
         return typed(values, self.types, jacobian)
 
     def evidence(self, given: Mapping[int, Any] | None) -> Observed:
-        """Return one row of which some columns are known, by their numbers."""
+        """Return one row in which some columns are known, given by their numbers."""
         known = {} if given is None else given
         raw = []
         for j, column in enumerate(self.columns):
@@ -97,14 +97,14 @@ class Schema:
         return schema._rows(raw)
 
     def table(self, values: FloatArray) -> Any:
-        """Return complete rows as a table of the user's values, like the one that was fitted."""
+        """Return complete rows as a table of the user's values, like the training table."""
         decoded = [c.decode(values[:, j]) for j, c in enumerate(self.columns)]
         if self.one_hot is not None:
             return self.one_hot.write(decoded, values, None, self.library)
         return self._table(decoded, self.library)
 
     def completed(self, values: FloatArray, X: Any, means: bool = False) -> Any:
-        """Return complete rows as a table like X; what X knows stays as it is there.
+        """Return complete rows as a table like X; known values of X stay as they are.
 
         `means` says that numbers are means, which are not rounded to whole numbers.
         """
@@ -115,7 +115,7 @@ class Schema:
             if filled.dtype.kind in "biuf" and raw.values.dtype == object:
                 filled = filled.astype(object) if column.levels else filled
             filled[known] = raw.values[known]
-            if known.all():  # whole numbers may be larger than floats can tell apart
+            if known.all():  # whole numbers may be larger than floats can distinguish
                 filled = raw.values
             decoded.append(filled)
         if self.one_hot is not None:
@@ -126,7 +126,7 @@ class Schema:
         self, decoded: Sequence[npt.NDArray[Any]], library: str | None, index: Any = None
     ) -> Any:
         dtypes = [column.dtype for column in self.columns]
-        if library != self.library:  # what types are called in one library another does not know
+        if library != self.library:  # names of types in one library are unknown in another
             dtypes = ["object" if column.levels else "float64" for column in self.columns]
         names = [column.name for column in self.columns]
         levels = [column.levels for column in self.columns]
@@ -137,7 +137,7 @@ class Schema:
     def to_plain(self) -> dict[str, Any]:
         """Return the schema as plain values, for files.
 
-        Columns that differ in their numbers alone, as those of an array may, are described once.
+        Columns that differ only in their numbers, as in an array, are described once.
         """
         columns: list[dict[str, Any]] = []
         last = None
@@ -152,7 +152,7 @@ class Schema:
 
     @classmethod
     def from_plain(cls, value: Any) -> "Schema":
-        """Return the schema that `to_plain` gave, after checking it."""
+        """Return the schema from the values of `to_plain`, after checking them."""
         if not isinstance(value, Mapping) or not isinstance(value.get("columns"), list):
             raise ValueError("columns_ is not a description of columns")
         library, unseen = value.get("library"), value.get("unseen")
@@ -180,7 +180,7 @@ def _match(columns: Sequence[Column], one_hot: OneHot) -> bool:
 def typed(
     values: FloatArray, types: tuple[ColumnType, ...], log_jacobian: FloatArray | None = None
 ) -> Observed:
-    """Return a matrix of numbers with NaN for holes as rows."""
+    """Return a matrix of numbers with NaN for missing entries as rows."""
     rows = TypedRows.of(values, types, log_jacobian)
     holes = np.isnan(values)
     return Observed(rows, as_rows(holes, None) if holes.any() else None)

@@ -9,7 +9,7 @@ from exchangeable.data.rows import NO_BITS, Rows, as_rows
 
 
 def take_columns(rows: Rows, columns: IntArray) -> Rows:
-    """Return rows of some of the variables, which are in order."""
+    """Return rows of some of the variables, in ascending order."""
     if not rows.indptr.size:
         return as_rows(flags(rows)[:, columns], None)
     number = np.full(rows.n_variables, -1, dtype=np.int32)
@@ -21,12 +21,12 @@ def take_columns(rows: Rows, columns: IntArray) -> Rows:
 
 
 def observed_columns(observed: Observed, columns: IntArray) -> Observed:
-    """Return what is known of some of the variables, which are in order."""
+    """Return the known entries of some of the variables, in ascending order."""
     holes = None if observed.holes is None else take_columns(observed.holes, columns)
     return Observed(take_columns(observed.ones, columns), holes)
 
 
 def example_columns(examples: Examples, columns: IntArray) -> Examples:
-    """Return the examples with some of their variables; rows that have become equal stay apart."""
+    """Return the examples with some of their variables; rows that become equal stay separate."""
     part = observed_columns(examples.observed, columns)
     return prepared(part.ones, examples.weights, examples.clamp, part.holes)

@@ -1,7 +1,7 @@
 """Monotone transforms of measurements: Yeo-Johnson for skewed columns, then unit variance.
 
-z = (ψ(x; λ) − shift) / scale. Yeo and Johnson's ψ is the identity for λ = 1, and pulls a long tail
-in otherwise. Densities are per unit of x: their logarithm gains log dz/dx.
+z = (ψ(x; λ) − shift) / scale. The Yeo-Johnson transform ψ is the identity for λ = 1, and shortens a
+long tail otherwise. Densities are per unit of x: their logarithm includes log dz/dx.
 """
 
 from typing import NamedTuple
@@ -14,23 +14,23 @@ from exchangeable.arrays import FloatArray, IntArray
 SKEWED = 1.0
 """Columns whose skewness exceeds this are transformed."""
 POWERS = (0.0, 2.0)
-"""Where the power is looked for: between these ψ maps all numbers onto all numbers."""
+"""Range of the power: within it, ψ maps the real line onto itself."""
 LEAST_SCALE = 1e-300
 MOST_ROWS = 20_000
-"""Rows from which the power is found; of more, these are drawn."""
+"""Maximum number of rows for choosing the power; of more rows, a random sample is used."""
 
 
 class Moments:
-    """Number, mean and central moments of some numbers, which add up over sets of them.
+    """Number, mean and central moments of some numbers, which can be combined over sets of them.
 
     Parameters
     ----------
     n : int
         How many they are.
     mean, second, third : float
-        Their mean, and the sums of squares and cubes of their distances from it.
+        Their mean, and the sums of squares and cubes of their deviations from it.
     low, high : float
-        The smallest and the largest.
+        The minimum and the maximum.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Moments:
 
     @classmethod
     def of(cls, x: FloatArray) -> "Moments":
-        """Return those of an array."""
+        """Return the moments of an array."""
         if not x.size:
             return cls(0, 0.0, 0.0, 0.0, np.inf, -np.inf, True)
         mean = float(x.mean())
@@ -59,12 +59,12 @@ class Moments:
 
     @property
     def variance(self) -> float:
-        """The mean of squares."""
+        """The mean of the squares."""
         return self.second / max(self.n, 1)
 
     @property
     def skewed(self) -> bool:
-        """Whether a transform should be looked for."""
+        """Whether a transform should be considered."""
         limit = SKEWED * self.variance**1.5
         return self.variance > 0 and abs(self.third / self.n) > limit
 
@@ -88,14 +88,14 @@ class Moments:
 
 
 class Transform(NamedTuple):
-    """How the measurements of a column become numbers of mean 0 and variance 1.
+    """The transform of the measurements of a column to mean 0 and variance 1.
 
     Attributes
     ----------
     power : float
         λ of Yeo and Johnson; 1 leaves the measurements as they are.
     shift, scale : float
-        Mean and standard deviation of what they become.
+        Mean and standard deviation after the power transform.
     """
 
     power: float = 1.0
@@ -146,9 +146,9 @@ def fit_transform(x: FloatArray, bend: bool) -> Transform:
     Parameters
     ----------
     x : array
-        The measurements of a column, NaN where they are not known.
+        The measurements of a column, NaN if missing.
     bend : bool
-        Whether a skewed column may be bent, or only shifted and scaled.
+        Whether a skewed column may be transformed, or only shifted and scaled.
     """
     known = x[~np.isnan(x)]
     if not known.size:
@@ -161,20 +161,20 @@ def fit_transform(x: FloatArray, bend: bool) -> Transform:
 
 
 def rows_for_power(n_rows: int) -> IntArray:
-    """Return the numbers of the rows from which powers are found: all, or a draw."""
+    """Return the numbers of the rows for choosing powers: all, or a random sample."""
     if n_rows <= MOST_ROWS:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, MOST_ROWS, replace=False))
 
 
 def made_transform(power: float, bent: Moments) -> Transform:
-    """Return the transform with a power, given what measurements become by it."""
+    """Return the transform with a given power, from the transformed measurements."""
     scale = float(np.sqrt(bent.variance))
     return Transform(power, bent.mean, scale if scale > LEAST_SCALE else 1.0)
 
 
 def likeliest_power(x: FloatArray) -> float:
-    """Return the power after which a normal distribution makes the measurements likeliest."""
+    """Return the power that maximises the likelihood under a normal distribution."""
     if not x.size:
         return 1.0
     logs = np.sign(x) * np.log1p(np.abs(x))

@@ -12,15 +12,15 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, check_sparse
 
 LARGEST_NUMBER = 1e100
-"""Of larger measurements the moments, which are sums of cubes, would overflow."""
+"""For larger measurements the moments, which are sums of cubes, would overflow."""
 MOST_COUNT = 100_000
-"""The largest count of a column that can be fitted."""
+"""The largest count that can be fitted."""
 LARGEST_LEVEL = 2**53
-"""Beyond it not every whole number is a float: levels would become equal."""
+"""Beyond it, not every whole number has a float: levels would become equal."""
 
 
 def sparse_counts(X: Any) -> Any:
-    """Return a sparse matrix of counts in canonical form, None where some are not known."""
+    """Return a sparse matrix of counts in canonical form, None if some are missing."""
     check_sparse(X)
     matrix = X.tocsr()
     values = np.asarray(matrix.data, dtype=np.float64)
@@ -41,7 +41,7 @@ def listed_levels(levels: Sequence[Any]) -> str:
 
 
 def no_level(known: npt.NDArray[Any], name: Any) -> ValueError:
-    """Return the error of a column some of whose values, such as lists, cannot be levels."""
+    """Return the error about a column with values, such as lists, that cannot be levels."""
     odd = next(value for value in known if not isinstance(value, Hashable))
     return ValueError(
         f"column {name!r} holds {odd!r} ({type(odd).__name__}); levels are text, numbers or truth "
@@ -50,7 +50,7 @@ def no_level(known: npt.NDArray[Any], name: Any) -> ValueError:
 
 
 def as_float(value: Any) -> float:
-    """Return a value as a float, the largest one for whole numbers that are larger.
+    """Return a value as a float, the largest one for larger whole numbers.
 
     >>> as_float(Fraction(1, 4)), as_float(-(10**400))
     (0.25, -1.7976931348623157e+308)
@@ -72,7 +72,7 @@ def _is_real(value: Any) -> bool:
 
 
 def plain_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a column with its decimals and fractions as floats."""
+    """Return a column with decimals and fractions converted to floats."""
     if values.dtype != object:
         return values
     exact = [isinstance(value, Decimal | Fraction) for value in values]
@@ -110,7 +110,7 @@ def finite_numbers(values: npt.NDArray[Any], name: Any, kind: str) -> FloatArray
 
 
 def check_counts(numbers: FloatArray, name: Any) -> None:
-    """Refuse known numbers that are negative or not whole."""
+    """Reject known numbers that are negative or not whole."""
     known = numbers[~np.isnan(numbers)]
     bad = known[(known < 0) | (known != np.floor(known)) | np.isinf(known)]
     if bad.size:

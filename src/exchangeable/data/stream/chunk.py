@@ -1,4 +1,4 @@
-"""A chunk: some of the rows of a fit, with labels and weights, as its passes read them."""
+"""A chunk: some of the rows of a fit, with labels and weights, in the form of its passes."""
 
 import zlib
 from dataclasses import dataclass, field, replace
@@ -29,15 +29,15 @@ class Chunk:
     rows : Rows
         The rows.
     labels : array of shape (n_rows,), optional
-        Their classes, where they have any.
+        Their classes, if they have any.
     weights : array of shape (n_rows,) or (0,)
-        How much each counts; empty if all count 1.
+        Their weights; empty if all are 1.
     first : int
-        How many rows of positive weight come before these.
+        Number of rows of positive weight before these.
     holes : Rows, optional
-        The entries that are not known; None where every entry is.
+        The missing entries; None if there are none.
     before : Chunk, optional
-        The chunk as it was before its holes were filled or columns left out, where they were.
+        The chunk before missing entries were filled in or columns left out, if they were.
     """
 
     rows: Rows
@@ -49,7 +49,7 @@ class Chunk:
 
     @property
     def origin(self) -> "Chunk":
-        """The chunk with all columns, and holes as they are."""
+        """The chunk with all columns and missing entries."""
         return self if self.before is None else self.before.origin
 
     @property
@@ -59,7 +59,7 @@ class Chunk:
 
     @cached_property
     def examples(self) -> Examples:
-        """The rows of positive weight as EM reads them."""
+        """The rows of positive weight in the form of EM."""
         rows, weights, holes = self.rows, self.weights, self.holes
         if weights.size:
             counting = np.flatnonzero(weights)
@@ -84,7 +84,7 @@ class Chunk:
         return replace(self.examples, clamp=counting)
 
     def numbers(self, classes: npt.NDArray[Any]) -> IntArray:
-        """Return the number of each row's class, −1 for labels that are none of them."""
+        """Return the number of each row's class, −1 for other labels."""
         result = np.full(self._labels.size, -1)
         given = np.flatnonzero(~self._unlabelled)
         labels = self._labels[given]
@@ -94,14 +94,14 @@ class Chunk:
 
     @cached_property
     def _unlabelled(self) -> npt.NDArray[np.bool_]:
-        """Which rows have None or NaN for a label."""
+        """Which rows have None or NaN as a label."""
         if self._labels.dtype.kind not in "Of":
             return np.zeros(self._labels.size, dtype=np.bool_)
         return missing_entries(self._labels)
 
     @property
     def unlabelled_weight(self) -> float:
-        """Weight of the rows that have None or NaN for a label."""
+        """Weight of the rows with None or NaN as a label."""
         if not self.weights.size:
             return float(np.count_nonzero(self._unlabelled))
         return float(self.weights[self._unlabelled].sum())
@@ -130,7 +130,7 @@ class Chunk:
 
     @property
     def signature(self) -> tuple[int, int, int]:
-        """Number of rows, of those that count, and a checksum of ones, holes and labels."""
+        """Number of rows of positive weight, and a checksum of ones, missing entries and labels."""
         arrays: list[npt.NDArray[Any]] = list(self.rows.arrays)
         if isinstance(self.rows, CountRows):
             arrays.append(self.rows.counts)

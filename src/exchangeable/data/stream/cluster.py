@@ -1,7 +1,7 @@
-"""Passes over a Dask collection: sums are computed where the rows are and added up as a tree.
+"""Passes over a Dask collection: sums are computed where the rows are, and reduced in a tree.
 
-Only parameters and sums travel. The rows of each partition are turned into bits (or lists of ones)
-once and stay on the workers between passes; if a worker dies, Dask computes its share again.
+Only parameters and sums are sent. The rows of each partition are converted to bits (or lists of
+ones) once and stay on the workers between passes; if a worker dies, Dask computes its share again.
 """
 
 import zlib
@@ -21,7 +21,7 @@ from exchangeable.data.stream.passes import ChunkError, add, observe
 from exchangeable.data.stream.waiting import cluster_error, result_of
 
 FAN_IN = 8
-"""This many sums are added by one task of the tree."""
+"""Number of sums that are added by one task of the tree."""
 
 
 def is_collection(X: Any) -> bool:
@@ -47,15 +47,15 @@ def open_collection(
     X : dask.array.Array or dask.dataframe.DataFrame
         The rows.
     y : array-like, Dask array or series, name of a column of X, or None
-        The labels, cut as X is if they are a collection.
+        The labels, partitioned like X if they are a collection.
     sample_weight : array-like, Dask array or series, optional
-        How much each row counts.
+        The weight of each row.
     binarize : float or None
         Entries greater than this are on.
     n_jobs : int, optional
-        Threads of each task; 1 by default, since tasks run side by side.
+        Threads of each task; 1 by default, since tasks run in parallel.
     schema : Schema, optional
-        What the columns are, where they are not all binary.
+        The schema of the columns, if they are not all binary.
     """
     names = None
     if hasattr(X, "columns"):
@@ -99,7 +99,7 @@ def partitions(X: Any, name: str) -> list[Any]:
 
 
 def _aligned(values: Any, X: Any, parts: list[Any], name: str) -> list[Any] | None:
-    """Return labels or weights cut as the partitions of X are."""
+    """Return labels or weights divided like the partitions of X."""
     if values is None:
         return None
     if is_collection(values):
@@ -133,7 +133,7 @@ def _prepare(
     number: int,
     schema: Schema | None,
 ) -> Chunk:
-    """Return a partition as the passes read it; runs on a worker."""
+    """Return a partition in the form of the passes; runs on a worker."""
     try:
         observed = observe(part, binarize, 1, schema)
         rows = observed.ones
@@ -212,7 +212,7 @@ class ClusterRows:
         return zlib.crc32(repr(sorted((self._seen or {}).items())).encode())
 
     def total(self, function: Callable[[Chunk], Any]) -> Any:
-        """Return the sum of what the function returns for every partition."""
+        """Return the sum of the results of a function for every partition."""
         import dask
 
         apply, combine = dask.delayed(_apply), dask.delayed(_add_all)
@@ -229,14 +229,14 @@ class ClusterRows:
         return result
 
     def _firsts(self) -> npt.NDArray[np.int64]:
-        """Return how many rows that count come before each partition, once known."""
+        """Return the number of rows of positive weight before each partition, once known."""
         if self._seen is None:
             return np.zeros(len(self._chunks), dtype=np.int64)
         counts = [self._seen[number][1] for number in range(len(self._chunks))]
         return np.concatenate([[0], np.cumsum(counts)])[:-1]
 
     def _check(self, signatures: dict[int, tuple[int, int, int]]) -> None:
-        """Refuse partitions that have changed: computed again, they must be the same."""
+        """Reject partitions that have changed: computed again, they must be the same."""
         if self._seen is None:
             self._seen = signatures
         changed = [n for n in sorted(signatures) if signatures[n] != self._seen[n]]
@@ -255,7 +255,7 @@ class ClusterRows:
             raise self._named(error) from error
 
     def _named(self, error: BaseException) -> BaseException:
-        """Return an error that says which partition failed, or what has become of the cluster."""
+        """Return an error that says which partition failed, or what happened to the cluster."""
         if isinstance(error, ChunkError):
             return error
         lost = None if self._client is None else cluster_error(self._client, error)
@@ -285,7 +285,7 @@ class ClusterRows:
 
 
 def current_client() -> Any:
-    """Return the client that Dask would use, None where it works in this process."""
+    """Return the client that Dask would use, None if it works in this process."""
     try:
         from distributed import default_client
     except ImportError:
@@ -304,14 +304,15 @@ def _call(function: Callable[[Any], Any], part: Any) -> Any:
 def map_rows(X: Any, function: Callable[[Any], npt.NDArray[Any]], typed: bool = False) -> Any:
     """Return a Dask array of a function's results for the rows of each partition.
 
-    What results are like is asked of a row of zeros, or of holes where columns are of any kind.
+    Shape and type of results are found with a row of zeros, or of missing values for columns of any
+    kind.
     """
     import dask
     import dask.array as da
 
     parts = partitions(X, "X")
     if hasattr(X, "columns"):
-        blank = X._meta.reindex([0]).astype(object)  # whatever its columns hold
+        blank = X._meta.reindex([0]).astype(object)  # whatever its columns contain
         blank.iloc[:] = None if typed else 0
         probe, lengths = function(blank), (np.nan,) * len(parts)
     elif isinstance(X, PackedBits):

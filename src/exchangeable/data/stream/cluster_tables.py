@@ -1,4 +1,4 @@
-"""Dask collections of which it is not yet known what their columns are."""
+"""Dask collections whose columns have not been interpreted yet."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +38,7 @@ class CollectionTable:
     X : dask.array.Array or dask.dataframe.DataFrame
         The rows.
     label : str, optional
-        A column that holds labels and is none of the variables.
+        A column with labels, which is not a variable.
     """
 
     def __init__(self, X: Any, label: str | None = None) -> None:
@@ -60,9 +60,9 @@ class CollectionTable:
         return sp.csr_array(empty) if is_sparse(meta) else empty
 
     def total(self, function: Callable[[Any, int], Any]) -> Any:
-        """Return the sum of a function of every partition, and of how many rows come before it.
+        """Return the sum of a function of every partition, and of the number of rows before it.
 
-        In the first pass it is not known how many these are.
+        In the first pass this number is not known.
         """
         import dask
 

@@ -1,4 +1,4 @@
-"""All rows of a source in memory, for training that draws them at random again and again."""
+"""Collecting all rows of a source in memory, for training that draws them repeatedly."""
 
 from typing import Any, NamedTuple
 
@@ -14,16 +14,16 @@ from exchangeable.data.stream.passes import Passes
 
 
 class Gathered(NamedTuple):
-    """Rows that count, in memory.
+    """Rows of positive weight, in memory.
 
     Attributes
     ----------
     observed : Observed
-        The rows, a bit per entry where the chunks were matrices.
+        The rows, with a bit per entry if the chunks were matrices.
     weights : array of shape (n_rows,)
-        How much each counts.
+        Their weights.
     labels : array of shape (n_rows,), optional
-        Their classes, where they have any.
+        Their classes, if they have any.
     """
 
     observed: Observed
@@ -32,7 +32,7 @@ class Gathered(NamedTuple):
 
 
 def gathered(passes: Passes) -> Gathered:
-    """Return all rows that count, by two passes: the first tells which row each chunk begins at."""
+    """Return all rows of positive weight, by two passes: the first finds each chunk's first row."""
     if not passes.total(_n_counting):
         raise ValueError("sample_weight is zero for every row; at least one must count")
     found: dict[int, Gathered] = passes.total(_rows_that_count)
@@ -50,7 +50,7 @@ def _n_counting(chunk: Chunk) -> int:
 
 
 def _rows_that_count(chunk: Chunk) -> dict[int, Gathered]:
-    """Return the rows of a chunk by the number of the first; none if none counts."""
+    """Return the rows of a chunk by the number of the first; none if none has positive weight."""
     observed, weights, labels = Observed(chunk.rows, chunk.holes), chunk.weights, chunk.labels
     if not weights.size:
         weights = np.ones(observed.n_rows)
@@ -62,7 +62,7 @@ def _rows_that_count(chunk: Chunk) -> dict[int, Gathered]:
 
 
 def _stacked(parts: list[Observed]) -> Observed:
-    """Return rows one after the other; bits stay bits, where all are complete."""
+    """Concatenate rows; bits stay bits, if all are complete."""
     rows = [part.ones for part in parts]
     if any(
         part.holes is not None or not row.bits.size for part, row in zip(parts, rows, strict=True)

@@ -1,9 +1,9 @@
-"""Passes over rows that come in chunks: sums of a function of each chunk.
+"""Passes over rows in chunks: sums of a function of each chunk.
 
 A pass is ``data.total(function)``. The function takes a `Chunk` and returns numbers, arrays, or
-lists, tuples, dicts and data classes of those, which `add` sums. It must not depend on how the rows
-are cut; then neither does the total, up to rounding. `cluster.ClusterRows` makes the same passes on
-a cluster.
+lists, tuples, dicts and data classes of those, which `add` sums. If it does not depend on how the
+rows are divided, then neither does the total, up to rounding. `cluster.ClusterRows` makes the same
+passes on a cluster.
 """
 
 import zlib
@@ -30,11 +30,11 @@ from exchangeable.storage.files import replacing
 
 
 class ChunkError(ValueError):
-    """A chunk that cannot be used, or that is not what it was in an earlier pass."""
+    """A chunk that cannot be used, or that differs from an earlier pass."""
 
 
 class Passes(Protocol):
-    """Rows over which sums can be computed, wherever they lie."""
+    """Rows over which sums can be computed, wherever they are."""
 
     n_jobs: int | None
     n_variables: int
@@ -46,7 +46,7 @@ class Passes(Protocol):
         """A checksum of the rows, once a pass has been made."""
 
     def total(self, function: Callable[[Chunk], Any]) -> Any:
-        """Return the sum of what the function returns for every chunk."""
+        """Return the sum of the results of the function for every chunk."""
 
 
 def add(one: Any, other: Any) -> Any:
@@ -67,7 +67,7 @@ def add(one: Any, other: Any) -> Any:
 def observe(
     X: Any, binarize: float | None, n_jobs: int | None = None, schema: Schema | None = None
 ) -> Observed:
-    """Return a chunk as rows, refusing what no estimator would take.
+    """Return a chunk as rows, rejecting what no estimator would accept.
 
     With a schema its columns are of any kind; otherwise they are binary.
     """
@@ -88,7 +88,7 @@ def observe(
 
 
 def check_complete(observed: Observed, names: Sequence[Any] | None = None) -> None:
-    """Refuse rows with holes, which have no place among packed bits."""
+    """Reject rows with missing entries, which packed bits cannot represent."""
     if observed.holes is not None:
         row, number = np.argwhere(flags(observed.holes))[0]
         column = number if names is None else repr(names[number])
@@ -99,24 +99,24 @@ def check_complete(observed: Observed, names: Sequence[Any] | None = None) -> No
 
 
 class ChunkedRows:
-    """The chunks of a source, checked on every pass to be what they were on the first.
+    """The chunks of a source, checked on every pass to be the same as on the first.
 
     Parameters
     ----------
     source : Source
         The rows.
     labels : array of shape (n_rows,), optional
-        Their classes, unless the chunks bring them.
+        Their classes, unless the chunks contain them.
     weights : array of shape (n_rows,), optional
-        How much each row counts, 1 by default.
+        The weight of each row, 1 by default.
     binarize : float or None
         Entries greater than this are on.
     n_jobs : int, optional
         Number of threads.
     complete : bool
-        Whether the rows must not have holes.
+        Whether missing entries are rejected.
     schema : Schema, optional
-        What the columns are, where they are not all binary.
+        The schema of the columns, if they are not all binary.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class ChunkedRows:
         self._end(signatures, n_rows)
 
     def total(self, function: Callable[[Chunk], Any]) -> Any:
-        """Return the sum of what the function returns for every chunk."""
+        """Return the sum of the results of the function for every chunk."""
         result = None
         for chunk in self.read():
             part = function(chunk)
@@ -196,7 +196,7 @@ class ChunkedRows:
         return Chunk(rows, labels, weights, first, observed.holes)
 
     def _compare(self, number: int, signature: tuple[int, int, int]) -> None:
-        """Refuse a chunk that is not what it was on the first pass."""
+        """Reject a chunk that differs from the first pass."""
         if self._seen is None:
             return
         if number >= len(self._seen):
@@ -239,7 +239,7 @@ def write_packed(
     Parameters
     ----------
     source : object with ``chunks()``, or anything the estimators' ``fit`` reads in chunks
-        The rows, whose number need not be known before.
+        The rows, whose number need not be known in advance.
     path : path
         The file to write.
     binarize : float or None, default=0.0
@@ -248,7 +248,7 @@ def write_packed(
     Returns
     -------
     PackedBits
-        The rows, mapped into memory.
+        The rows, memory-mapped.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def write_packed(
 
 
 def _is_file(source: Any, path: str | PathLike[str]) -> bool:
-    """Whether rows are read from the very file that is to be written."""
+    """Whether rows are read from the same file that is to be written."""
     if isinstance(source, list | tuple):
         return any(_is_file(part, path) for part in source)
     held = source.bits if isinstance(source, PackedBits) else source

@@ -1,7 +1,7 @@
-"""Tables in chunks or on a cluster, of which it is not yet known what their columns are.
+"""Tables in chunks or on a cluster whose columns have not been interpreted yet.
 
-The first pass collects facts about every column. If measurements are skewed, a second one collects
-those of some rows, from which powers are found, and a third the moments of what they become.
+The first pass collects facts about every column. If measurements are skewed, a second pass collects
+those of some rows, from which powers are chosen, and a third the moments of the transformed values.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,14 +33,14 @@ from exchangeable.data.stream.sources import Source
 
 
 class RawTable(Protocol):
-    """Parts of a table as they came."""
+    """Parts of a table before they are interpreted."""
 
     @property
     def first(self) -> Any:
         """The first part, or an empty one of the same types."""
 
     def total(self, function: Callable[[Any, int], Any]) -> Any:
-        """Return the sum of a function of every part, and of how many rows come before it."""
+        """Return the sum of a function of every part, and of the number of rows before it."""
 
 
 class ChunkedTable:
@@ -57,7 +57,7 @@ class ChunkedTable:
 
     @property
     def first(self) -> Any:
-        """The first part; the next pass, whose ever it is, goes on from there."""
+        """The first part; the next pass, whoever makes it, continues from there."""
         raw = self._given.tables is not None
         parts = (self._given.tables if raw else self._given.chunks)()  # type: ignore[misc]
         part = next(parts, None)
@@ -66,7 +66,7 @@ class ChunkedTable:
 
     @property
     def source(self) -> Source:
-        """The source, of which no part that was looked at is read twice in a pass."""
+        """The source; no part that was already looked at is read twice in a pass."""
         given = self._given
         if given.tables is not None:
             return Source(given.chunks, given.description, given.names, self._parts)
@@ -78,7 +78,7 @@ class ChunkedTable:
         return self._begun.pop() if self._begun else anew()
 
     def total(self, function: Callable[[Any, int], Any]) -> Any:
-        """Return the sum of a function of every part, and of how many rows come before it."""
+        """Return the sum of a function of every part, and of the number of rows before it."""
         result, begin = None, 0
         for number, part in enumerate(self.source.parts()):
             try:
@@ -100,11 +100,11 @@ class Reader:
     Attributes
     ----------
     told : dict
-        The kinds that the user names, by names of columns.
+        The kinds given by the user, by names of columns.
     one_hot : OneHot, optional
-        Which columns are levels of one.
+        One-hot columns, by group.
     names : sequence
-        The names of the columns, where some are such levels.
+        The names of the columns, if there are such groups.
     """
 
     told: dict[Any, str]
@@ -118,7 +118,7 @@ class Reader:
         return raw_columns(part) if self.one_hot is None else self.one_hot.read(part, self.names)
 
     def facts(self, part: Any, begin: int) -> tuple[int, list[ColumnFacts]]:
-        """Return the number of rows, and what they tell about every column."""
+        """Return the number of rows, and the facts about every column."""
         raw = self.columns(part)
         n_rows = raw[0].values.size if raw else 0
         return n_rows, [facts_of(column, self.told.get(column.name)) for column in raw]
@@ -126,13 +126,13 @@ class Reader:
     def some(
         self, part: Any, begin: int, columns: Sequence[int], n_rows: int
     ) -> dict[int, FloatArray]:
-        """Return the numbers of those rows of some columns that powers are found from."""
+        """Return the numbers of those rows of some columns from which powers are chosen."""
         raw, chosen = self.columns(part), rows_for_power(n_rows)
         here = chosen[(chosen >= begin) & (chosen < begin + raw[0].values.size)] - begin
         return {begin: np.stack([numbers_of(raw[j], "continuous")[here] for j in columns], axis=1)}
 
     def bent(self, part: Any, begin: int, powers: dict[int, float]) -> list[Moments]:
-        """Return the moments of columns after a transform by their powers."""
+        """Return the moments of columns transformed by their powers."""
         raw = self.columns(part)
         numbers = [(numbers_of(raw[j], "continuous"), power) for j, power in powers.items()]
         return [Moments.of(yeo_johnson(x[~np.isnan(x)], power)) for x, power in numbers]
@@ -141,9 +141,9 @@ class Reader:
 def decide_table(
     table: RawTable, kinds: Any, unseen: str = "hole", bend: bool = True, groups: Any = None
 ) -> Schema | None:
-    """Return what each column is, as `data.columns.kinds.decide` does for a table in memory.
+    """Return the schema, as `data.columns.kinds.decide` does for a table in memory.
 
-    None where all are binary and are read as numbers.
+    None if all columns are binary and are read as numbers.
     """
     first = table.first
     library = library_of(first)

@@ -1,6 +1,6 @@
-"""Where chunks of rows come from: files, memory maps, parts, and objects that yield them.
+"""Sources of chunks: files, memory maps, lists of parts, and objects that yield chunks.
 
-Everything here can be read more than once, since every fit makes several passes.
+All of these can be read several times, since every fit makes several passes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits, release, rows_per_chunk
 
 MAPPED_BYTES = 1 << 26
-"""A memory map of fewer bytes than this is treated as any other array."""
+"""A memory map of fewer bytes than this is treated like any other array."""
 ARROW_FILES = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -29,7 +29,7 @@ ARROW_FILES = {
     ".ipc": "feather",
     ".csv": "csv",
 }
-"""Formats of Arrow's by the endings of files."""
+"""Arrow formats by the endings of files."""
 FILES = (".npy", ".npz", ".zarr", *ARROW_FILES)
 
 
@@ -42,12 +42,12 @@ class Source:
     chunks : callable
         Starts a pass: returns an iterator over matrices, or over pairs of a matrix and labels.
     description : str
-        How messages refer to it.
+        Its name in messages.
     names : list of str, optional
         The names of the variables.
     tables : callable, optional
-        Starts a pass over the parts as they came, with columns of any kind; where there is none,
-        they are what `chunks` has.
+        Starts a pass over the parts before they are interpreted, with columns of any kind; if it is
+        not given, these are the `chunks`.
     """
 
     chunks: Callable[[], Iterator[Any]]
@@ -56,7 +56,7 @@ class Source:
     tables: Callable[[], Iterator[Any]] | None = None
 
     def parts(self) -> Iterator[Any]:
-        """Start a pass over the parts as they came, without their labels."""
+        """Start a pass over the parts before they are interpreted, without labels."""
         for part in (self.chunks if self.tables is None else self.tables)():
             yield part[0] if isinstance(part, tuple) else part
 
@@ -73,7 +73,7 @@ def as_source(
         Parquet and Arrow files, folders of those), a list of matrices, a large memory map, a
         Zarr array, an Arrow table or dataset, `PackedBits`, or an object with ``chunks()``.
     label : str, optional
-        The column that holds the labels, of tables.
+        The column with the labels, for tables.
     names : sequence of str, optional
         The columns to read, of an Arrow source; all others by default.
     """
@@ -100,7 +100,7 @@ def as_source(
 
 
 def _labelled(parts: Iterable[Any], label: str | None) -> Iterator[Any]:
-    """Yield parts; of tables, the column of labels apart."""
+    """Yield parts of tables without the column of labels."""
     for part in parts:
         if label is None or isinstance(part, tuple) or library_of(part) is None:
             yield part
@@ -129,7 +129,7 @@ def _is_zarr(X: Any) -> bool:
 
 
 def _are_parts(parts: Sequence[Any]) -> bool:
-    """Whether a list holds files or matrices, and not the rows of one matrix."""
+    """Whether a list contains files or matrices, rather than the rows of one matrix."""
     first = parts[0]
     if isinstance(first, str):
         return first.endswith(FILES) or Path(first).exists()
@@ -203,7 +203,7 @@ def _slices(matrix: Any) -> Iterator[Any]:
 
 
 def _from_arrow(X: Any, label: str | None, names: Sequence[str] | None, description: str) -> Source:
-    """Return the batches of an Arrow table or dataset as matrices, with labels if named."""
+    """Return the batches of an Arrow table or dataset as matrices, with labels if given."""
     known = list(X.schema.names)
     wanted = [name for name in known if name != label] if names is None else list(names)
     missing = [n for n in [*wanted, *([] if label is None else [label])] if n not in known]

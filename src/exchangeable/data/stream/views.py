@@ -1,4 +1,4 @@
-"""Passes over rows that are changed on the way: a chunk is turned into another when it is read."""
+"""Views: passes over rows in which each chunk is replaced by another one when it is read."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -19,16 +19,16 @@ Change = Callable[[Chunk], Chunk]
 
 
 class ChangedPasses:
-    """Passes over chunks as a function makes them.
+    """Passes over chunks converted by a function.
 
     Parameters
     ----------
     passes : Passes
         The rows.
     change : callable
-        Returns what is read in place of a chunk; it can be sent to where the chunk is.
+        Returns the replacement of a chunk; it can be sent to where the chunk is.
     mark : int
-        What tells the rows from those of the same passes under other changes.
+        Distinguishes the rows from those of the same passes under other conversions.
     n_variables : int, optional
         Number of variables, if it changes.
     """
@@ -48,7 +48,7 @@ class ChangedPasses:
         return self.passes.fingerprint ^ self.mark
 
     def total(self, function: Callable[[Chunk], Any]) -> Any:
-        """Return the sum of what the function returns for every chunk."""
+        """Return the sum of the results of the function for every chunk."""
         return self.passes.total(partial(_on_changed, function=function, change=self.change))
 
 
@@ -57,7 +57,7 @@ def _on_changed(chunk: Chunk, function: Callable[[Chunk], Any], change: Change) 
 
 
 class WatchedPasses:
-    """Passes that take note of whether rows have holes.
+    """Passes that record whether rows have missing entries.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class WatchedPasses:
         return self.passes.n_jobs
 
     def total(self, function: Callable[[Chunk], Any]) -> Any:
-        """Return the sum of what the function returns for every chunk."""
+        """Return the sum of the results of the function for every chunk."""
         result, holed = self.passes.total(partial(_watched, function=function))
         self.has_holes = self.has_holes or holed > 0
         return result
@@ -95,7 +95,7 @@ def with_holes(chunk: Chunk) -> Chunk:
 
 @dataclass(frozen=True)
 class SomeColumns:
-    """Some of the variables, which are in order.
+    """Some of the variables, in ascending order.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class SomeColumns:
     columns: IntArray
 
     def __call__(self, chunk: Chunk) -> Chunk:
-        """Return a chunk of these variables; rows that have become equal stay apart."""
+        """Return a chunk of these variables; rows that become equal stay separate."""
         holes = None if chunk.holes is None else take_columns(chunk.holes, self.columns)
         rows = take_columns(chunk.rows, self.columns)
         return replace(chunk, rows=rows, holes=holes, before=chunk)
@@ -114,12 +114,12 @@ class SomeColumns:
 
 @dataclass(frozen=True)
 class Selection:
-    """Some of the rows; the others do not count.
+    """Some of the rows; the others have no weight.
 
     Attributes
     ----------
     chosen : array of shape (n_counting,)
-        Which of the rows of positive weight count.
+        Selects among the rows of positive weight.
     """
 
     chosen: npt.NDArray[np.bool_]
@@ -130,7 +130,7 @@ class Selection:
         return zlib.crc32(np.packbits(self.chosen).tobytes())
 
     def __call__(self, chunk: Chunk) -> Chunk:
-        """Return a chunk in which only the chosen rows have a weight."""
+        """Return a chunk in which only the selected rows have a weight."""
         here = self.chosen[chunk.first : chunk.first + chunk.n_counting]
         kept = chunk.weights.copy() if chunk.weights.size else np.ones(chunk.rows.n_rows)
         kept[np.flatnonzero(kept)[~here]] = 0.0

@@ -1,4 +1,4 @@
-"""Waiting for a Dask cluster: its results, or an error that says what has become of it."""
+"""Waiting for the results of a Dask cluster, or for an error that says what happened to it."""
 
 import time
 from concurrent.futures import CancelledError
@@ -8,16 +8,16 @@ from typing import Any
 LOOK = 0.5
 """Seconds between checks that the client is still running."""
 WITHOUT_WORKERS = 60.0
-"""Seconds that a pass waits for a first worker, where there is none."""
+"""Seconds that a pass waits for a worker if there is none."""
 GO_ON = "with checkpoint= to go on where a mixture was"
 
 
 class ClusterError(RuntimeError):
-    """A cluster that cannot finish a fit, for reasons that have nothing to do with the rows."""
+    """A cluster that cannot finish a fit, for reasons unrelated to the rows."""
 
 
 def result_of(client: Any, graph: Any) -> Any:
-    """Return what a graph computes on a cluster, as long as there is a client and a worker."""
+    """Return the results of a graph on a cluster, as long as there is a client and a worker."""
     from distributed import wait
 
     future, seen = client.compute(graph), time.monotonic()
@@ -44,7 +44,7 @@ def _wait_for_a_worker(client: Any) -> None:
 
 
 def cluster_error(client: Any, error: BaseException) -> ClusterError | None:
-    """Return what has become of the cluster, None if an error has other reasons."""
+    """Return what happened to the cluster, None if an error has other reasons."""
     from distributed.scheduler import KilledWorker
 
     if isinstance(error, ClusterError):

@@ -1,4 +1,4 @@
-"""Rows as training reads them: a matrix of bytes, dealt out in batches by their weights."""
+"""Rows in the form of training: a matrix of bytes, drawn in batches by their weights."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,28 +10,28 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 FEW_VARIABLES = 32
-"""Fewer are padded to this many, so that small fits share what is compiled."""
+"""Fewer columns are padded to this many, so that small fits share compiled code."""
 LEAST_STEPS = 16
-"""An epoch has at least this many steps, as far as rows go."""
+"""Minimum number of steps in an epoch, if there are enough rows."""
 SMALLEST_BATCH = 32
 
 
 @dataclass(frozen=True)
 class Symbols:
-    """Rows as bytes: 0, 1, or −1 for entries that are not known, and how much each counts."""
+    """Rows as bytes: 0, 1, or −1 for missing entries; and their weights."""
 
     symbols: npt.NDArray[np.int8]
     weights: FloatArray
 
     def some(self, most: int, rng: np.random.Generator) -> "Symbols":
-        """Return the rows, a draw of them if there are more than `most`."""
+        """Return the rows, a random sample if there are more than `most`."""
         if self.weights.size <= most:
             return self
         chosen = np.sort(rng.choice(self.weights.size, size=most, replace=False))
         return Symbols(self.symbols[chosen], self.weights[chosen])
 
     def followed_by(self, others: "Symbols") -> "Symbols":
-        """Return these rows and then others."""
+        """Concatenate these rows and others."""
         return Symbols(
             np.concatenate([self.symbols, others.symbols]),
             np.concatenate([self.weights, others.weights]),
@@ -40,7 +40,7 @@ class Symbols:
     def batches(
         self, size: int, together: int
     ) -> Iterator[tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]]:
-        """Yield all rows, several batches together, filled up with rows that do not count."""
+        """Yield all rows, several batches together, padded with rows of weight 0."""
         n, width = self.symbols.shape
         for begin in range(0, n, together * size):
             end = min(n, begin + together * size)
@@ -54,12 +54,12 @@ class Symbols:
 
 
 def n_columns(n_variables: int) -> int:
-    """Return the number of columns that training works with."""
+    """Return the number of columns in training, including padding."""
     return max(n_variables, FEW_VARIABLES)
 
 
 def batch_size(n_rows: int, wanted: int) -> int:
-    """Return how many rows a step takes, a power of two unless it is what was asked for.
+    """Return the batch size, a power of two unless it is the requested one.
 
     >>> batch_size(9000, 512), batch_size(1600, 512), batch_size(10, 512)
     (512, 64, 32)
@@ -69,24 +69,24 @@ def batch_size(n_rows: int, wanted: int) -> int:
 
 
 class Dealt:
-    """Batches without end, of rows by number and how much each counts.
+    """Endless batches of rows, as numbers and weights.
 
-    Each epoch deals out all rows in random order. A row of more than average weight is dealt out
-    several times, each for part of its weight, so that batches have similar weights.
+    Each epoch uses all rows in random order. A row of more than average weight is used several
+    times, each with part of its weight, so that batches have similar weights.
 
     Parameters
     ----------
     weights : array of shape (n_rows,)
         How much each row counts.
     size : int
-        Rows of a batch.
+        Batch size.
     rng : Generator
-        Draws the order of each epoch.
+        Generates the order of each epoch.
 
     Attributes
     ----------
     left : array of int
-        What is left of the latest epoch, by number of the row.
+        The remaining rows of the current epoch.
     """
 
     def __init__(self, weights: FloatArray, size: int, rng: np.random.Generator) -> None:
@@ -98,7 +98,7 @@ class Dealt:
 
     @property
     def most_left(self) -> int:
-        """The most rows that can be left after a batch."""
+        """The maximum number of remaining rows after a batch."""
         return int(self._numbers.size)
 
     def __iter__(self) -> "Dealt":

@@ -11,18 +11,18 @@ from jax.scipy.special import ndtri
 
 Layers = list[tuple[Any, Any]]
 EDGE = 1e-6
-"""Points stay this far from the faces of the unit cube, where quantiles are infinite."""
+"""Points keep this distance from the faces of the unit cube, where quantiles are infinite."""
 LEAK = 0.01
 LAST_SCALE = 0.3
-"""Of the last layer's first weights: components begin close to the training set's own means."""
+"""Scale of the last layer's initial weights: components start close to the means of the rows."""
 
 
 def new_layers(
     rng: np.random.Generator, latent: int, hidden: tuple[int, ...], bias: npt.NDArray[np.float64]
 ) -> Layers:
-    """Return the first weights, uniform in ±√(6 / fan-in), with a given last bias.
+    """Return the initial weights, uniform in ±√(6 / fan-in), with a given last bias.
 
-    The bias has a line for each group of points; the last layer is that of all groups.
+    The bias has a line for each group of points; all groups share the last layer's other inputs.
     """
     sizes = [latent, *hidden, bias.size]
     layers = []
@@ -53,7 +53,7 @@ def latent_points(uniform: Any, shift: Any) -> Any:
 
 
 def hidden_layer(layers: Layers, points: Any) -> Any:
-    """Return what the last layer reads at some points."""
+    """Return the input of the last layer at some points."""
     for weights, offset in layers[:-1]:
         points = jax.nn.leaky_relu(points @ weights + offset, LEAK)
     return points
@@ -62,7 +62,7 @@ def hidden_layer(layers: Layers, points: Any) -> Any:
 def decode(layers: Layers, points: Any, groups: int) -> Any:
     """Return the outputs of the network, one line for each point.
 
-    Point number p is in group p modulo the number of groups, and reads its part of the last layer.
+    Point p is in group p modulo the number of groups, and uses the group's part of the last layer.
     """
     points = hidden_layer(layers, points)
     weights, offset = layers[-1]

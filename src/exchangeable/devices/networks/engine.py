@@ -1,4 +1,4 @@
-"""Steps of training, compiled: gradients of the log-likelihood, Adam, and averaged weights."""
+"""Compiled steps of training: gradients of the log-likelihood, Adam, and averaged weights."""
 
 from typing import Any, NamedTuple
 
@@ -12,20 +12,20 @@ from exchangeable.devices.networks.scores import SCORES
 from exchangeable.devices.programs import program
 
 LARGEST_GRADIENT = 10.0
-"""Longer gradients are shortened to this."""
+"""Longer gradients are clipped to this norm."""
 FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8
-"""Of Adam's moments, and what keeps it from dividing by zero."""
+"""Adam's decay rates, and its ε."""
 
 
 class Settled(NamedTuple):
-    """Components that have left the latent space: what the last layer reads, learned for each.
+    """Components that have left the latent space: the input of the last layer is learned for each.
 
     Attributes
     ----------
     hidden : array of shape (n_components, width)
         The last hidden layer.
     log_shares : array of shape (n_components,)
-        Logarithms of the shares, which need not add up to one.
+        Logarithms of the shares, which need not sum to one.
     """
 
     hidden: Any
@@ -42,7 +42,7 @@ class Network(NamedTuple):
     mean, square : trees of arrays
         Moving averages of their gradients and of the squares of these.
     n_steps : number
-        How many steps were made.
+        Number of steps so far.
     average : tree of arrays
         The moving average of the parameters, which is better than the latest.
     """
@@ -55,20 +55,20 @@ class Network(NamedTuple):
 
 
 class Batches(NamedTuple):
-    """Rows and rates of some steps.
+    """Rows and learning rates of some steps.
 
     Attributes
     ----------
     rows : array of shape (n_steps, batch_size, n_variables)
-        The rows; −1 for entries that are not known.
+        The rows; −1 for missing entries.
     weights : array of shape (n_steps, batch_size)
         How much each row counts.
     rates : array of shape (n_steps,)
         Learning rates.
     decays : array of shape (n_steps,)
-        How much of the average is kept.
+        Decay of the average.
     shifts : array of shape (n_steps, latent)
-        How far the points are moved.
+        Random shifts of the points.
     """
 
     rows: Any
@@ -79,7 +79,7 @@ class Batches(NamedTuple):
 
 
 def new_network(parameters: Any) -> Network:
-    """Return parameters that no step has changed yet."""
+    """Return initial training state."""
     nothing = jax.tree.map(lambda each: np.zeros(each.shape, dtype=np.float32), parameters)
     return Network(parameters, nothing, nothing, np.float32(0.0), parameters)
 
@@ -197,11 +197,10 @@ def refitted(
     valid: tuple[Any, Any],
     most: int,
 ) -> tuple[Any, Any]:
-    """Return the outputs at points, and shares that steps of EM over them alone have led to.
+    """Return the outputs at points, and shares refitted by EM with fixed components.
 
-    At most `most` steps are taken, as long as held-out rows grow likelier. `train` and `valid` are
-    rows and their weights; `points` are what the first of the layers reads, and the shares to begin
-    with.
+    At most `most` steps are made, as long as the held-out likelihood increases. `train` and `valid`
+    are rows and their weights; `points` are the inputs of the first layer, and the initial shares.
     """
     outputs = decode(layers, points[0], head.groups)
     relative, _ = _likelihoods(head, constants, outputs, train[0])
@@ -226,7 +225,7 @@ def refitted(
 
 
 def next_shares(relative: Any, weights: Any, shares: Any) -> Any:
-    """Return the shares of the components after a step of EM over them alone."""
+    """Return the shares of the components after an EM step with fixed components."""
     masses = shares * ((weights / (relative @ shares)) @ relative)
     return masses / masses.sum()
 

@@ -1,19 +1,20 @@
-"""What compiled training depends on."""
+"""The shape of components, on which compiled training depends."""
 
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 FEW_POINTS = 8
-"""Fewer points are filled up to this many."""
+"""Fewer points are padded to this number."""
 SHARE_CELLS = 1 << 26
-"""Scores of rows by components that are held while shares are fitted."""
+"""Number of scores (rows by components) held while shares are fitted."""
 LARGEST = 12.0
-"""Log-odds are clipped at this: nothing is quite certain."""
+"""Log-odds are clipped to this."""
 
 
 PER_VARIABLE = {"odds and counts": 3.0}
-"""Multiplications for each point and pair of variables, whatever the rows, by kind of component."""
+"""Multiplications for each point and pair of variables, for any number of rows, by kind of
+component."""
 
 
 class Head(NamedTuple):
@@ -26,10 +27,9 @@ class Head(NamedTuple):
     n_variables : int
         Number of columns of the rows.
     holes : bool
-        Whether rows have entries that are not known.
+        Whether rows have missing entries.
     groups : int
-        Number of groups: points this far apart belong to the same one, and each has a last layer
-        of its own.
+        Number of groups of points, each with its own last layer.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Head(NamedTuple):
     groups: int = 1
 
     def work(self, n_rows: int, n_points: int) -> float:
-        """Return about how many multiplications the scores of rows at points take.
+        """Return the approximate number of multiplications for the scores of rows at points.
 
         >>> Head("odds", 100, False).work(512, 1024)
         52428800.0
@@ -47,9 +47,9 @@ class Head(NamedTuple):
         return float(n_points) * self.n_variables * (n_rows + pairs)
 
     def room(self, n_rows: int, n_points: int) -> float:
-        """Return about how many bytes the gradient of the scores of rows at points takes.
+        """Return the approximate bytes for the gradient of the scores of rows at points.
 
-        Messages of rows with holes are kept for every row, point and variable, those of counts
+        Messages of incomplete rows are stored for every row, point and variable, those of counts
         for every point, count and block of variables.
 
         >>> Head("odds", 100, False).room(512, 8192) / 1e6
@@ -66,7 +66,7 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """How a decoder is made and trained; `Neural` says what each setting means."""
+    """The settings of a decoder and its training; see `Neural` for their meaning."""
 
     latent: int
     layers: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What training needs to go on where it was: plain arrays, checked where they come from a file."""
+"""The state of training, as plain arrays, which are checked if they come from a file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,14 +35,14 @@ def generator_words(rng: np.random.Generator) -> Any:
 
 
 def misfit(told: str) -> ValueError:
-    """Return the error about a state of training that is not one of this fit."""
+    """Return the error about a state that does not belong to this fit."""
     return ValueError(f"the checkpoint holds a training {told}; remove it")
 
 
 class Kept:
-    """A state of training that was read from a file, asked for part by part.
+    """A state of training from a file, read part by part.
 
-    What is not as it must be raises `ValueError`.
+    Invalid parts raise a `ValueError`.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Kept:
         self.parts = parts
 
     def tree(self, name: str, like: Any) -> Any:
-        """Return the tree whose arrays have the shapes of another's, and numbers where it does."""
+        """Return the tree whose arrays have the shapes of another one, with finite numbers."""
         known, shape = jax.tree.flatten(like)
         return jax.tree.unflatten(
             shape, [self.leaf(f"{name}.{number}", leaf) for number, leaf in enumerate(known)]
@@ -93,7 +93,7 @@ class Kept:
         return np.asarray(found)
 
     def set_generator(self, name: str, rng: np.random.Generator) -> None:
-        """Let a generator go on where another was."""
+        """Restore the state of a generator."""
         words = [int(word) for word in self._array(name, np.uint64, (N_WORDS,))]
         if not words[3] % 2 or words[4] > 1 or words[5] >> 32:
             raise misfit(f"whose {name} is not the state of a generator")

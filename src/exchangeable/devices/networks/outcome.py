@@ -1,4 +1,4 @@
-"""A decoder and what it is asked for: components, scores of rows, and what edges would gain."""
+"""A decoder and its results: components, scores of rows, and the gains of edges."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from exchangeable.devices.networks.steps import SCAN
 from exchangeable.devices.networks.task import Task, even_shares, logarithms
 
 MOST_VALID = 8192
-"""Held-out rows by which training is stopped."""
+"""Maximum number of held-out rows for stopping."""
 MOST_SHARE_STEPS = 8
 
 
@@ -32,14 +32,14 @@ class Outcome:
     device : jax device
         Where it is computed.
     layers : list of (weights, offset), optional
-        The decoder to begin with.
+        The initial decoder.
 
     Attributes
     ----------
     best : list of (weights, offset)
         The best decoder so far.
     points, shares : arrays
-        What the first of its layers reads for each component, and their shares.
+        The input of the first layer for each component, and their shares.
     """
 
     def __init__(
@@ -74,21 +74,20 @@ class Outcome:
         return total / float(self.valid.weights.sum())
 
     def gains(self, weights: FloatArray) -> FloatArray:
-        """Return what an edge between each two variables would gain, on weighted rows to fit."""
+        """Return the gain of an edge between each two variables, on weighted training rows."""
         rows = Symbols(self.train.symbols, weights)
         return pair_gains(
             self.task.head, self.best, self.task.constants, self._watched, rows, self.device
         )
 
     def repeated(self, times: int) -> Layers:
-        """Return the best decoder, with each of its outputs several times over."""
+        """Return the best decoder, with each of its outputs repeated several times."""
         return repeated(self.best, times)
 
     def components(self) -> tuple[FloatArray, FloatArray]:
         """Return the outputs of the best decoder, and shares of the components.
 
-        These are equal, or fitted to the rows by steps of EM, as long as held-out rows grow
-        likelier.
+        These are equal, or fitted to the rows by EM, as long as the held-out likelihood increases.
         """
         train, valid = [
             (rows.symbols, rows.weights.astype(np.float32))
@@ -112,9 +111,9 @@ class Outcome:
         return np.asarray(outputs, dtype=np.float64)[:k], shares[:k]
 
     def scores(self) -> tuple[FloatArray, FloatArray]:
-        """Return log P of each row to fit and of each row held out, in single precision.
+        """Return log P of each training row and held-out row, in single precision.
 
-        It is that of the mixture of all components, as `components` has found them.
+        It is that of the mixture of all components found by `components`.
         """
         rows = self.task.rows.followed_by(self.task.valid)
         points = self.points, logarithms(self._fitted)

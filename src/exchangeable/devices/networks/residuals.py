@@ -1,9 +1,9 @@
-"""What independent variables leave unexplained: which pairs still go together.
+"""The dependence that independent variables leave unexplained, for every pair.
 
-Let each component p of a mixture of independent variables have one more factor,
-exp(θ·(x_i − μ_pi)·(x_j − μ_pj)), with the same θ. At θ = 0 the derivative of the log-likelihood is
-Σ_x Σ_p P(p | x)·(x_i − μ_pi)·(x_j − μ_pj). Its square, over twice the information, is about what
-the factor gains.
+Let each component p of a mixture of independent variables have one more factor, exp(θ·(x_i −
+μ_pi)·(x_j − μ_pj)), with the same θ. At θ = 0 the derivative of the log-likelihood is Σ_x Σ_p P(p |
+x)·(x_i − μ_pi)·(x_j − μ_pj). Its square, divided by twice the information, approximates the gain of
+the factor.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from exchangeable.devices.networks.steps import SCAN
 from exchangeable.devices.programs import program
 
 LEAST_INFORMATION = 4.0
-"""Added to the information of each pair, so that rare ones are not chosen by chance."""
+"""Added to the information of each pair, so that rare pairs are not chosen by chance."""
 
 
 @program("head")
@@ -29,7 +29,7 @@ def pair_sums(
 ) -> tuple[Any, Any]:
     """Return the sums over rows of x_i·x_j − x_i·m_j − m_i·x_j, and each component's share.
 
-    Here m_i is the posterior mean of μ_i. Entries that are not known are drawn, given the others.
+    Here m_i is the posterior mean of μ_i. Missing entries are drawn, given the others.
     """
     means = jax.nn.sigmoid(jnp.clip(outputs, -LARGEST, LARGEST))
 
@@ -51,7 +51,7 @@ def pair_sums(
 def _completed(
     head: Head, outputs: Any, constants: Any, log_shares: Any, rows: Any, key: Any
 ) -> Any:
-    """Return rows whose holes are drawn from the mixture, given what is known."""
+    """Return rows with missing entries drawn from the mixture, given the known ones."""
     component, value = jax.random.split(key)
     scores = SCORES[head.kind](head, constants, outputs, rows) + log_shares
     drawn = jax.random.categorical(component, scores, axis=1)
@@ -68,7 +68,7 @@ def pair_gains(
     rows: Symbols,
     device: Any,
 ) -> FloatArray:
-    """Return about what an edge between each two variables would gain in log-likelihood.
+    """Return the approximate gain in log-likelihood of an edge between each two variables.
 
     Parameters
     ----------

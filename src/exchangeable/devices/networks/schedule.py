@@ -1,4 +1,4 @@
-"""The learning rate of training: cut where held-out rows gain too little, or numbers fail."""
+"""The learning rate: reduced if held-out rows improve too little, or numbers are not finite."""
 
 from collections.abc import Sequence
 
@@ -11,15 +11,14 @@ MOST_RECOVERIES = 3
 
 
 class Schedule:
-    """How long steps are, by what held-out rows have gained.
+    """The learning rate as a function of the progress on held-out rows.
 
     Parameters
     ----------
     settings : Settings
-        The first learning rate, after how many iterations without progress it is cut, and how
-        often.
+        The initial learning rate, the patience, and the maximum number of reductions.
     tol : float
-        What counts as progress.
+        The minimum improvement that counts as progress.
 
     Attributes
     ----------
@@ -36,16 +35,16 @@ class Schedule:
 
     @property
     def state(self) -> tuple[tuple[float, ...], tuple[int, ...]]:
-        """All that changes: real numbers, and counts."""
+        """The state: real numbers, and counts."""
         return (self.rate, self._mark), (self.stale, self._cuts_left, self._recoveries)
 
     def restore(self, numbers: Sequence[float], counts: Sequence[int]) -> None:
-        """Go on from an earlier `state`."""
+        """Restore an earlier `state`."""
         self.rate, self._mark = numbers
         self.stale, self._cuts_left, self._recoveries = counts
 
     def note(self, held: float) -> None:
-        """Take the log-likelihood of held-out rows after an iteration into account."""
+        """Process the log-likelihood of held-out rows after an iteration."""
         if held >= self._mark + self._tol:
             self._mark, self.stale = max(self._mark, held), 0
         else:
@@ -58,15 +57,15 @@ class Schedule:
 
     @property
     def ended(self) -> bool:
-        """Whether the rate has been cut as often as it may be."""
+        """Whether the rate has been reduced as often as allowed."""
         return self._cuts_left == 0
 
     def cut(self) -> None:
-        """Go on with shorter steps."""
+        """Continue with a smaller rate."""
         self.rate, self.stale, self._cuts_left = self.rate * CUT, 0, self._cuts_left - 1
 
     def recover(self) -> None:
-        """Go on with shorter steps after the likelihood was not a number; give up in the end."""
+        """Continue with a smaller rate after a NaN likelihood; raise an error in the end."""
         self._recoveries += 1
         if self._recoveries > MOST_RECOVERIES:
             raise FloatingPointError(

@@ -1,7 +1,7 @@
-"""How decoded components score rows: independent variables, weighted urns, and trees.
+"""Scores of rows under decoded components: independent variables, weighted urns, and trees.
 
 Every function takes the shape of the components, constants, the outputs of the decoder and rows of
-0, 1 and −1 (not known), and returns log P(known entries) of each row at each point.
+0, 1 and −1 (missing), and returns log P(known entries) of each row at each point.
 """
 
 import math
@@ -14,7 +14,7 @@ from exchangeable.devices.networks.head import LARGEST, Head
 
 IMPOSSIBLE = -1e30
 LEAST = 1e-37
-"""Added to sums of probabilities, so that their logarithm is a number."""
+"""Added to sums of probabilities, so that their logarithm is finite."""
 
 
 def score_independent(head: Head, constants: dict[str, Any], outputs: Any, rows: Any) -> Any:
@@ -46,11 +46,11 @@ def score_urns(head: Head, constants: dict[str, Any], outputs: Any, rows: Any) -
 
 
 def count_probabilities(on: Any, off: Any) -> Any:
-    """Return how probable each number of ones is among independent variables, for each point.
+    """Return the probability of each number of ones among independent variables, for each point.
 
     `on` and `off` are the probabilities of each variable at each point. Sums of products of
-    probabilities lose no precision. They are made block by block, and made anew for gradients,
-    which would otherwise need the square of the variables of each point.
+    probabilities lose no precision. They are computed block by block, and again for gradients,
+    which would otherwise need memory quadratic in the number of variables for each point.
     """
     n = on.shape[1]
     size = math.isqrt(n - 1) + 1

@@ -1,4 +1,4 @@
-"""Steps of training: batches of rows are handed to a program, with an eye on the clock."""
+"""Steps of training: batches of rows are sent to a program, with a check of the time."""
 
 from typing import Any, Protocol
 
@@ -10,27 +10,27 @@ from exchangeable.devices.networks.batches import Dealt, Symbols
 from exchangeable.devices.networks.head import Head
 
 SCAN = 8
-"""Steps that are handed to the device at once, unless one is long."""
+"""Number of steps that are sent to the device at once, unless a step is long."""
 LONG_STEP = 2e9
-"""Multiplications of a step that is handed over by itself."""
+"""Number of multiplications from which a step is sent by itself."""
 DECAY = 0.98
 
 
 class Pace(Protocol):
-    """Says whether there is time for more."""
+    """Tells whether there is time for more."""
 
     first: float
     latest: float
 
     @property
     def patient(self) -> bool:
-        """Whether work goes on until it has led to something."""
+        """Whether work continues until it has a useful result."""
 
     def step(self) -> None:
-        """Note that a step has ended."""
+        """Record that a step has ended."""
 
     def goes_on(self, reserve: float = 0.0) -> bool:
-        """Return whether there is time for one more, and for what has to be done in the end."""
+        """Return whether there is time for one more step, and for the work after the last one."""
 
 
 class Steps:
@@ -39,7 +39,7 @@ class Steps:
     Parameters
     ----------
     program : callable
-        Returns a network after the steps of some `engine.Batches`, and what each is worth.
+        Returns a network after the steps of some `engine.Batches`, and their log-likelihoods.
     head : Head
         The shape of the components.
     rows : Symbols
@@ -49,7 +49,7 @@ class Steps:
     n_points : int
         Points of a step.
     ending : float
-        Multiplications of what has to be done after the last step.
+        Number of multiplications of the work after the last step.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Steps:
         self.ending, self.done = ending / self.work, 0
 
     def begin(self, rng: np.random.Generator) -> "Steps":
-        """Deal the rows out, in an order that a generator draws."""
+        """Draw the batches, in an order from a generator."""
         self.batches, self.done = Dealt(self.rows.weights, self.batch_size, rng), 0
         return self
 
@@ -90,8 +90,7 @@ class Steps:
     ) -> tuple[engine.Network, float]:
         """Return the network after some steps, and the average log-likelihood in them.
 
-        `in_time` is asked whether there is time for more, once the steps before the latest have
-        been made.
+        `in_time` says whether there is time for more, after the steps before the latest ones.
         """
         seen, scan = list[Any](), self.scan
         for begin in range(0, n_steps, scan):

@@ -1,4 +1,4 @@
-"""What a decoder is trained for: rows, components, and points with their shares."""
+"""The task of training: rows, components, and points with their shares."""
 
 from typing import Any, NamedTuple
 
@@ -11,22 +11,22 @@ from exchangeable.devices.networks.steps import SCAN
 
 
 class Task(NamedTuple):
-    """What a decoder is trained for.
+    """The task of training a decoder.
 
     Attributes
     ----------
     head : Head
         The shape of its components.
     constants : dict of arrays
-        What else their scores depend on.
+        Other inputs of their scores.
     bias : array of shape (n_groups, n_outputs)
-        The outputs to begin with.
+        The initial outputs.
     rows, valid : Symbols
         Rows to fit, and rows held out.
     points : array of shape (n_points, latent)
-        Points of the unit cube that stand for the latent space in a step.
+        Points of the unit cube that represent the latent space in a step.
     final : array of shape (n_components, latent)
-        Those of the components in the end.
+        The points of the final components.
     """
 
     head: Head
@@ -46,9 +46,9 @@ def shares_of(settled: Settled) -> Any:
 
 
 def even_shares(points: Any) -> tuple[Any, Any]:
-    """Return points with equal shares; few are filled up with points that have none.
+    """Return points with equal shares; few are padded with points without a share.
 
-    So small fits share what is compiled.
+    This lets small fits share compiled code.
     """
     k = len(points)
     filled = np.resize(points, (max(k, FEW_POINTS), points.shape[1]))

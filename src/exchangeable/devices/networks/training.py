@@ -1,4 +1,4 @@
-"""Training of a decoder: epochs, early stopping on held-out rows, and components that settle."""
+"""Training of a decoder: epochs, early stopping on held-out rows, and settling of components."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,27 +24,27 @@ from exchangeable.devices.networks.task import Task, in_batches, logarithms, sha
 from exchangeable.devices.programs import compile_ahead
 
 MOST_STEPS = 64
-"""Of an iteration; large epochs have several."""
+"""Maximum number of steps in an iteration; large epochs have several iterations."""
 ENDING = 1.5
-"""What follows the last step takes this many times what its scores do."""
+"""The work after the last step takes this many times the time of its scores."""
 LEAST_ITERATIONS = 8
-"""The learning rate is not cut before this many iterations."""
+"""The learning rate is not reduced before this many iterations."""
 SETTLE_STEPS = 16
-"""Of an iteration in which the components settle."""
+"""Number of steps in an iteration in which the components settle."""
 SETTLE_RATE, SETTLE_WARM_UP = 1e-2, 20
 SETTLE_GAIN, SETTLE_PATIENCE = 1e-4, 3
-"""What held-out rows must gain, and the iterations without that before it ends."""
+"""Minimum improvement on held-out rows, and the number of iterations without it before stopping."""
 SETTLE_COPIES = 7
-"""Of what is learned: the latest, their gradient, moments and averages, and the best."""
+"""Number of copies of what is learned: the latest, gradient, moments and averages, and the best."""
 MOST_SETTLE_BYTES = 1e9
-"""Components that need more do not settle."""
+"""Components that need more memory do not settle."""
 CLOSE = 1e-3
 MOST_COUNT = 1 << 31
-"""Of iterations and steps that a checkpoint may claim."""
+"""Maximum numbers of iterations and steps in a checkpoint."""
 
 
 class Training(Outcome):
-    """A decoder, trained by rows and stopped by rows held out.
+    """A decoder, trained on rows and stopped by held-out rows.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Training(Outcome):
     pace : Pace
         Whether there is time for more, asked after some steps.
     layers : list of (weights, offset), optional
-        The decoder to begin with.
+        The initial decoder.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class Training(Outcome):
         kept: Kept | None = None,
         done: bool = False,
     ) -> Iterator[tuple[float, float]]:
-        """Train; after each iteration yield the averages of fitted and of held-out rows.
+        """Train; yield the average scores of training and held-out rows after each iteration.
 
-        It ends when there is no time for more, `late`, perhaps before the first. Training that is
-        not the `last` is followed by another. It goes on from what was `kept`, and does not if that
-        was `done` already.
+        It ends when there is no time for more, `late`, perhaps before the first iteration. Training
+        that is not the `last` is followed by another stage. It continues from the state `kept`,
+        unless that was `done` already.
         """
         settings, steps = self.settings, self._steps.begin(self.rng)
         epoch = -(-self.train.weights.size // self.batch)
@@ -135,7 +135,7 @@ class Training(Outcome):
         self.converged = self._ended or schedule.stale > 0
 
     def state(self, done: bool = False) -> Parts:
-        """Return all that training, or settling, needs to go on; less of what is `done`."""
+        """Return the state of training, or settling; less of it if it is `done`."""
         steps = self._settle_steps if self._settling else self._steps
         parts: Parts = {"rng": generator_words(self.rng)}
         if self._settling:
@@ -153,7 +153,7 @@ class Training(Outcome):
         return parts
 
     def _restore(self, kept: Kept, done: bool) -> None:
-        """Go on from an earlier `state` of training."""
+        """Restore an earlier `state` of training."""
         limits = MOST_COUNT, 1, MOST_COUNT, self.settings.cuts, MOST_RECOVERIES, MOST_COUNT
         self.best = kept.tree("best", self.best)
         self.best_worth, *numbers = kept.numbers("numbers", 3)
@@ -179,10 +179,10 @@ class Training(Outcome):
         return self.settings.settle > 0 and room <= MOST_SETTLE_BYTES
 
     def settled(self, more: int, kept: Kept | None = None) -> Iterator[tuple[float, float]]:
-        """Let the components leave the latent space: learn each one's last hidden layer.
+        """Let the components leave the latent space: learn the last hidden layer of each.
 
-        What training has left is good enough to begin with, even if it was `late`. At most so many
-        `more` iterations are made, from what was `kept`.
+        The result of training is a good enough start, even if it was `late`. At most `more`
+        iterations are made, starting from the state `kept`.
         """
         if not self._settles:
             return
@@ -221,7 +221,7 @@ class Training(Outcome):
         self.converged = trained
 
     def _restore_settled(self, kept: Kept) -> None:
-        """Go on from an earlier `state` of settling."""
+        """Restore an earlier `state` of settling."""
         self._network = kept.tree("network", self._network)
         self.points = kept.leaf("points", self.points)
         self.shares = kept.leaf("shares", self.shares)
@@ -256,14 +256,14 @@ class Training(Outcome):
 
     @property
     def _compiling(self) -> float:
-        """Seconds that it takes to compile steps, about."""
+        """Approximate compile time of steps in seconds."""
         return max(0.0, self.pace.first - self.pace.latest)
 
     def _in_time(self, values: Any, ending: float) -> bool:
-        """Wait for the steps before the latest, and see whether there is time for more.
+        """Wait for the steps before the latest, and check whether there is time for more.
 
-        What is compiled for the first steps is compiled again, for other shapes, after the last.
-        Where components settle after training, there is time for that anyway.
+        Code that is compiled for the first steps is compiled again, for other shapes, after the
+        last. If components settle after training, there is time for that anyway.
         """
         values.block_until_ready()
         self.pace.step()
@@ -275,7 +275,7 @@ class Training(Outcome):
         return not self.late
 
     def _compile_ahead(self, last: bool) -> None:
-        """Compile what follows the first steps while these are compiled and made."""
+        """Compile what follows the first steps while these are compiled and run."""
         head, constants, shape = self.task.head, self.task.constants, jax.ShapeDtypeStruct
         layers, points = self.best, (self.points, self.shares)
         programs: list[Any] = [

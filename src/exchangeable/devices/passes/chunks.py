@@ -1,4 +1,4 @@
-"""Packed rows on a device: all of them, or in chunks that are sent there anew for every pass."""
+"""Packed rows on a device: all of them, or in chunks that are sent again in every pass."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,21 +16,21 @@ from exchangeable.devices.passes.linear import (
 )
 
 TILE_BYTES = 1 << 28
-"""The unpacked rows and the posteriors of a tile take about this much."""
+"""The unpacked rows and the posteriors of a tile take about this much memory."""
 LARGEST_TILE = 1 << 16
 
 
 class Layout(NamedTuple):
-    """How rows are laid out on a device.
+    """The layout of rows on a device.
 
     Attributes
     ----------
     tile : int
-        Rows that are unpacked at once.
+        Number of rows that are unpacked at once.
     tiles : int
-        Tiles that lie on the device together.
+        Number of tiles on the device at once.
     n_bytes : float
-        What that takes, with scores, posteriors and parameters.
+        Their memory, with scores, posteriors and parameters.
     """
 
     tile: int
@@ -39,9 +39,9 @@ class Layout(NamedTuple):
 
 
 def layout(n_rows: int, n_variables: int, n_classes: int, room: float) -> Layout:
-    """Return a layout of all rows if there is room for them, else of as many as there is for twice.
+    """Return a layout of all rows if they fit, otherwise of chunks two of which fit.
 
-    While a pass works on some of the rows the next are on their way.
+    While a pass works on one chunk, the next one is transferred.
     """
     row = 4.0 * (n_variables + 3 * n_classes)
     tile = tile_size(n_rows, max(8, int(min(TILE_BYTES, room / 8) / row)))
@@ -64,7 +64,7 @@ def tile_size(n_rows: int, most: int) -> int:
 
 
 def put_rows(bits: Any, weights: Any, tile: int, tiles: int, device: Any) -> list[Rows]:
-    """Return packed rows in chunks of `tiles` tiles, the last filled up with rows of no weight.
+    """Return packed rows in chunks of `tiles` tiles, the last padded with rows of weight 0.
 
     A single chunk lies on the device, several stay where they are until a pass needs them.
     """
@@ -85,8 +85,8 @@ def expect_chunks(
 ) -> list[LinearSums]:
     """Return the sums of passes over all rows, added up in double precision, and posteriors.
 
-    Passes under several parameters of the same shapes are made together. Where there are several
-    chunks the device holds two of them: one at work and the next.
+    Passes under several parameters of the same shapes are made together. If there are several
+    chunks, the device holds two of them: the current one and the next.
     """
     count, k = len(several), several[0].base.size
     parameters = several[0] if count == 1 else stacked(several)

@@ -1,7 +1,7 @@
 """Passes of EM over a tree of hidden states: messages up, posteriors down, and their sums.
 
-Every node shows a symbol in every row; `evidence` is the probability of each symbol in each state,
-scaled so that the largest of a symbol is one. Messages are products of a tile of rows with the
+Every node has a symbol in every row; `evidence` is the probability of each symbol in each state,
+scaled such that the largest of a symbol is one. Messages are products of a tile of rows with the
 matrix of an edge.
 """
 
@@ -14,18 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 
 TILE_BYTES = 1 << 32
-"""Messages of a tile of rows take about this much, if there is room."""
+"""Messages of a tile of rows take about this much memory, if available."""
 SMALLEST_TILE = 64
 HIGHEST = jax.lax.Precision.HIGHEST
 UNLIKELY = 1e-30
-"""Posteriors below this are not handed down."""
+"""Smaller posteriors are not passed down."""
 tuned = partial(jax.jit, static_argnames="widest")
-"""Compiles with XLA's autotuning, which `program` leaves out: with it passes over a hidden tree are
+"""Compiles with XLA's autotuning, which `program` switches off: it makes passes over a hidden tree
 nearly five times as fast on a GPU."""
 
 
 class Shape(NamedTuple):
-    """A tree. Compiled code does not depend on which one it is, so that others share it.
+    """A tree. Compiled code does not depend on the tree itself, so that other trees share it.
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class Shape(NamedTuple):
 
 
 class HiddenSums(NamedTuple):
-    """What a pass over a tile sums, and each row's log-likelihood.
+    """The sums of a pass over a tile, and each row's log-likelihood.
 
     Attributes
     ----------
     each : array of shape (n_rows,)
-        The log-likelihood of each row, without what symbols were scaled by.
+        The log-likelihood of each row, without the scales of symbols.
     totals : array of shape (n_states,)
         Posteriors of the root's states.
     pairs : array of shape (n_nodes, n_states, n_states)
@@ -76,7 +76,7 @@ def tile_size(n_rows: int, n_nodes: int, n_states: int, room: float = float("inf
 
 
 def matmul(left: Any, right: Any) -> Any:
-    """Return a product in single precision, whatever the device likes better."""
+    """Return a product in single precision, whatever the device's default is."""
     return jnp.matmul(left, right, precision=HIGHEST)
 
 
@@ -92,7 +92,7 @@ def expect_tile(
 ) -> HiddenSums:
     """Return the sums of a tile of rows; `widest` is that of the shape.
 
-    Nodes are visited by loops on the device: compiling takes seconds however many there are.
+    Nodes are visited by loops on the device: compiling takes seconds whatever their number.
     """
     order, parent, first = shape
     root, below = order[0], order[1:]
@@ -134,14 +134,14 @@ def expect_tile(
 
 
 class HiddenRows(NamedTuple):
-    """What rows show, in tiles of equal size, on a device or to be sent there by every pass.
+    """The symbols of rows, in tiles of equal size, on a device or sent there by every pass.
 
     Attributes
     ----------
     codes : list of arrays of shape (tile, n_nodes)
         The symbol of each node in each row.
     weights : list of arrays of shape (tile,)
-        How much each row counts; 0 for those that fill the last tile up.
+        The weight of each row; 0 for the padding of the last tile.
     n_rows : int
         Number of rows.
     """
@@ -152,7 +152,7 @@ class HiddenRows(NamedTuple):
 
 
 def put_rows(codes: Any, weights: Any, tile: int, device: Any, stay: bool = True) -> HiddenRows:
-    """Return rows, which `stay` on a device, the last tile filled up with copies of no weight."""
+    """Return rows, which `stay` on a device, the last tile padded with copies of weight 0."""
     n_rows = len(codes)
     missing = -n_rows % tile
     codes = np.pad(codes, ((0, missing), (0, 0)), mode="edge")
@@ -165,12 +165,13 @@ def put_rows(codes: Any, weights: Any, tile: int, device: Any, stay: bool = True
 
 
 class HiddenParameters(NamedTuple):
-    """What a pass depends on, in single precision.
+    """The parameters of a pass, in single precision.
 
     Attributes
     ----------
     evidence : array of shape (n_symbols, n_states)
-        How probable each symbol is in each state, the largest of a symbol one.
+        The probability of each symbol in each state, scaled such that the largest of a symbol is
+        one.
     edges : array of shape (n_nodes, n_states, n_states)
         P(state of a node | state of its parent), by the parent's state first.
     log_prior : array of shape (n_states,)
@@ -204,7 +205,7 @@ def expect_hidden(
 ) -> list[HiddenSums]:
     """Return the sums over all rows, added up in double precision, under several parameters.
 
-    The device works on one tile while the sums of the one before are fetched.
+    The device works on one tile while the sums of the previous one are fetched.
     """
     tree = jax.device_put(Shape(*(np.asarray(part, dtype=np.int32) for part in shape)), device)
     count = len(several)

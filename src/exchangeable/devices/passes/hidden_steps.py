@@ -1,4 +1,4 @@
-"""Steps of EM over batches of rows for a tree of hidden states, all of them on a device."""
+"""Steps of EM over batches of rows for a tree of hidden states, entirely on a device."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -10,11 +10,11 @@ import numpy as np
 from exchangeable.devices.passes.hidden import Shape, expect_tile, tuned
 
 SMALLEST_SHARE, TINY = 1e-12, 1e-30
-"""No state of the root has a smaller probability; nothing is divided by less."""
+"""Lower bound of the probability of a state of the root, and of divisors."""
 
 
 class Priors(NamedTuple):
-    """What sums are turned into parameters with.
+    """Constants for turning sums into parameters.
 
     Attributes
     ----------
@@ -25,9 +25,9 @@ class Priors(NamedTuple):
     block : array of shape (n_counts,)
         The block of each count.
     count : array of shape (n_symbols,)
-        The count that each symbol is; rows have no holes.
+        The count of each symbol; rows are complete.
     log_ways : array of shape (n_symbols,)
-        In how many ways a block can have that count.
+        The number of ways in which a block can have that count.
     """
 
     pseudo: Any
@@ -38,18 +38,18 @@ class Priors(NamedTuple):
 
 
 class TreeSums(NamedTuple):
-    """Sums that parameters are made of.
+    """Sums from which parameters are computed.
 
     Attributes
     ----------
     log_likelihood : float
-        Of all rows, about.
+        Log-likelihood of all rows, approximately.
     totals : array of shape (n_states,)
         Posterior weight of each state of the root.
     counts : array of shape (n_counts, n_states)
-        That of each count and state of each block.
+        The same for each count and state of each block.
     pairs : array of shape (n_blocks, n_states, n_states)
-        That of each state of a block's parent and its own.
+        The same for each state of a block's parent and of the block.
     """
 
     log_likelihood: Any
@@ -59,7 +59,7 @@ class TreeSums(NamedTuple):
 
 
 class Batches(NamedTuple):
-    """Rows of each step, filled up with such of no weight, and rates."""
+    """Rows of each step, padded with rows of weight 0, and rates."""
 
     rows: Any
     weights: Any
@@ -67,7 +67,7 @@ class Batches(NamedTuple):
 
 
 def put(codes: Any, device: Any) -> Any:
-    """Return what rows show, on a device."""
+    """Return the symbols of rows, on a device."""
     return jax.device_put(np.asarray(codes, dtype=np.int32), device)
 
 
@@ -119,11 +119,11 @@ def take_steps(
     shape : Shape
         The tree.
     codes : array of shape (n_rows, n_nodes)
-        What all rows show, on the device.
+        The symbols of all rows, on the device.
     priors : Priors
-        What sums are turned into parameters with.
+        Constants for turning sums into parameters.
     sums : TreeSums
-        The sums to begin with.
+        The initial sums.
     batches : sequence of Batch
         The rows of each step.
     device : jax device

@@ -2,7 +2,7 @@
 
 The score of a row in class y is base[y] + Σ_j slope[j, y]·x_j + Σ_j pair[j, y]·x_j·x_parent(j, y),
 plus a look-up by its number of ones (`by_count`) or by that in each block (`values`). Rows lie on
-the device as bits and are unpacked a tile at a time, so that the work is products of matrices.
+the device as bits and are unpacked a tile at a time, so that the work consists of matrix products.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ import numpy as np
 from exchangeable.devices.programs import program
 
 PARTS = 3
-"""A number is the sum of this many of half the precision, which tensor cores multiply."""
+"""A number is split into this many of half the precision, which tensor cores multiply."""
 HIGHEST = jax.lax.Precision.HIGHEST
 
 
@@ -27,7 +27,7 @@ class Rows(NamedTuple):
     bits : array of shape (n_tiles, tile, n_bytes)
         The rows, eight variables per byte, the first in the lowest bit.
     weights : array of shape (n_tiles, tile)
-        How much each row counts; 0 for those that fill the last tile up.
+        The weight of each row; 0 for the padding of the last tile.
     """
 
     bits: Any
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """What scores are made of; what is not in use has no entries.
+    """The parameters of scores; unused ones have no entries.
 
     Attributes
     ----------
@@ -46,15 +46,15 @@ class Parameters(NamedTuple):
     parent : array of shape (n_variables, n_classes) or (0, 0)
         Each variable's parent, n_variables for a root.
     pair : array of shape (n_variables, n_classes) or (0, 0)
-        What a variable and its parent add together.
+        The term of a variable and its parent.
     by_count : array of shape (n_variables + 1, n_classes) or (0, 0)
-        What the number of ones adds.
+        The term of the number of ones.
     labels : array of shape (n_classes, n_variables) or (0, 0)
         The block of each variable, numbered from 0 in each class.
     starts : array of shape (n_classes, n_blocks) or (0, 0)
-        Where the look-ups of each block begin; the last entry of `values` where a class has fewer.
+        The start of each block's look-ups; the last entry of `values` if a class has fewer blocks.
     values : array
-        What each number of ones in each block adds, and a zero at the end.
+        The term of each number of ones in each block, and a zero at the end.
     """
 
     base: Any
@@ -68,14 +68,14 @@ class Parameters(NamedTuple):
 
 
 class LinearSums(NamedTuple):
-    """What a pass sums, laid out as the parameters, and each row's log-likelihood.
+    """The sums of a pass, laid out as the parameters, and each row's log-likelihood.
 
     Attributes
     ----------
     each : array of shape (n_tiles, tile)
         The log-likelihood of each row.
     posterior : array of shape (n_tiles, tile, n_classes), or no classes
-        The posteriors, where they are wanted.
+        The posteriors, if requested.
     totals, ones, pairs, counts, blocks : arrays
         Sums of posteriors over rows, rows with a one, with a pair, with a count, with a count in a
         block.
@@ -97,10 +97,10 @@ def unpacked(bits: Any, n_variables: int, dtype: Any) -> Any:
 
 
 def in_parts(values: Any, count: int = PARTS) -> Any:
-    """Return numbers as several of half the precision that add up to them, side by side."""
+    """Return numbers split into several of half the precision, side by side."""
     parts = []
     for _ in range(count):
-        # Rounding by a cast and back is something compilers leave out.
+        # Compilers optimise away rounding by a cast and back.
         part = jax.lax.reduce_precision(values, exponent_bits=8, mantissa_bits=7)
         parts.append(part.astype(jnp.bfloat16))
         values = values - part
@@ -110,7 +110,7 @@ def in_parts(values: Any, count: int = PARTS) -> Any:
 def product(rows: Any, values: Any) -> Any:
     """Return the product of zeros and ones with numbers, to single precision.
 
-    Rows of half precision are exact; the numbers are then multiplied in parts.
+    Rows are exact in half precision; the numbers are then multiplied in parts.
     """
     if rows.dtype != jnp.bfloat16:
         return jnp.matmul(rows, values, precision=HIGHEST)
@@ -131,9 +131,9 @@ def expect_linear(
     parameters : Parameters
         What their scores are made of.
     keep : bool
-        Whether posteriors are wanted.
+        Whether posteriors are requested.
     halved : bool
-        Whether rows are multiplied in half precision, numbers in parts: for tensor cores.
+        Whether rows are multiplied in half precision, and numbers in parts, for tensor cores.
     """
     n, k = parameters.slope.shape
 
@@ -222,7 +222,7 @@ def single(
     by_count: Any = None,
     tables: tuple[Any, Any, Any] | None = None,
 ) -> Parameters:
-    """Return parameters in single precision; what is left away, or empty, is not in use."""
+    """Return parameters in single precision; empty ones are unused."""
     nothing = np.zeros((0, 0))
     numbers = [np.zeros((0, 0)) if each is None else each for each in (pair, by_count)]
     labels, starts, values = tables or (nothing, nothing, np.zeros(0))

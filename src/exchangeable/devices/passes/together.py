@@ -1,4 +1,4 @@
-"""Runs of EM that make their passes together: one program on a device for all that wait for one."""
+"""Runs of EM that make their passes together, by one program for all that are waiting."""
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
@@ -6,13 +6,13 @@ from types import TracebackType
 from typing import Any
 
 FEWER = 4
-"""A pass is made for all runs, or for this part of them, so that few shapes are compiled."""
+"""A pass is made for all runs, or for one in this many of them, so that few shapes are compiled."""
 LONGEST_WAIT = 1.0
-"""Seconds that the first wait for the others to come."""
+"""Seconds that the first run waits for the others."""
 
 
 class Request:
-    """What a run asks for: parameters of a pass, and what came of it."""
+    """A request of a run: parameters of a pass, and its result."""
 
     def __init__(self, key: Hashable, given: Any, make: Callable[[Sequence[Any]], Any]) -> None:
         self.key, self.given, self.make = key, given, make
@@ -22,16 +22,16 @@ class Request:
 
 
 class Together:
-    """Where runs meet. Each is one of its members while it goes on (``with together:``).
+    """Where runs meet. Each is a member as long as it runs (``with together:``).
 
-    When every member waits for a pass, those that ask for the same are made in one call.
+    When every member waits for a pass, requests of the same kind are served by one call.
 
     Parameters
     ----------
     most : int
         Largest number of members at a time.
     threads : int
-        How many of them may work at a time while they do not wait.
+        Maximum number of members that work at a time while they do not wait.
 
     Attributes
     ----------
@@ -67,16 +67,16 @@ class Together:
             self._changed.notify_all()
 
     def ask(self, key: Hashable, given: Any, make: Callable[[Sequence[Any]], Any]) -> Any:
-        """Return what a pass leads to, which is made when all members wait for one.
+        """Return the result of a pass, which is made when all members wait for one.
 
         Parameters
         ----------
         key : hashable
             What passes must have in common to be made together.
         given : Any
-            The parameters of this one.
+            The parameters of this pass.
         make : callable
-            Returns what some parameters lead to, in order.
+            Returns the results for some parameters, in order.
         """
         request = Request(key, given, make)
         self._tickets.release()
@@ -96,7 +96,7 @@ class Together:
         return request.found
 
     def _padded(self, given: Sequence[Any]) -> Sequence[Any]:
-        """Return parameters, filled up with copies of the last to one of a few sizes.
+        """Return parameters, padded with copies of the last to one of a few sizes.
 
         >>> together = Together(8, 1)
         >>> [len(together._padded([0] * count)) for count in (8, 3, 2, 1)]
@@ -107,7 +107,7 @@ class Together:
         return [*given, *[given[-1]] * (size - len(given))]
 
     def _make_all(self) -> None:
-        """Make all passes that are waited for."""
+        """Make all requested passes."""
         asked, self._waiting = self._waiting, []
         by_key = dict[Hashable, list[Request]]()
         for request in asked:
@@ -128,5 +128,5 @@ class Together:
 def make_pass(
     together: Together | None, key: Hashable, given: Any, make: Callable[[Sequence[Any]], Any]
 ) -> Any:
-    """Return what a pass leads to, made with those of other runs where some go together."""
+    """Return the result of a pass, made with those of other runs if some go together."""
     return make([given])[0] if together is None else together.ask(key, given, make)

@@ -1,1 +1,1 @@
-"""How estimators fit: chunks, batches, choices, covariates, searches, training for predictions."""
+"""How estimators fit: chunks, batches, choices, covariates, searches, hybrid training."""

@@ -1,4 +1,4 @@
-"""Mixtures that go on with batches of rows: what `partial_fit` of the mixture does."""
+"""Mixtures updated in batches: the implementation of the mixture's `partial_fit`."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ from exchangeable.fitting.tasks import problem_of, rule_of
 def add_batch(
     estimator: Any, spec: FamilySpec, observed: Observed, weight: FloatArray, first: bool
 ) -> tuple[Mixture, Any]:
-    """Return a fitted mixture after one more batch, and what the next one needs beside it.
+    """Return the mixture after one more batch, and the state that the next batch needs.
 
-    Of the first batch, to which the mixture has just been fitted, this is all that is kept.
+    For the first batch, to which the mixture has just been fitted, only the state is new.
     """
     mixture: Mixture = estimator._mixture()
     if not isinstance(mixture.model, spec.model):

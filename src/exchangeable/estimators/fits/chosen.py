@@ -1,4 +1,4 @@
-"""How `ExchangeableClassifier` chooses among settings by cross-validation."""
+"""How `ExchangeableClassifier(training="chosen")` selects settings by cross-validation."""
 
 import warnings
 from collections.abc import Mapping
@@ -30,17 +30,17 @@ LEARNED = (
     "log_likelihood_",
     "converged_",
 )
-"""What every fit leaves behind, beside the model."""
+"""Attributes that every fit stores, in addition to the model."""
 CHOSEN = ("chosen_", "choice_losses_")
-"""What only a choice leaves behind."""
+"""Attributes that only a choice stores."""
 COMPONENTS = "components"
 """What families call the number of components per class."""
 SURELY = -100.0
-"""Log-probabilities below this count as this."""
+"""Smaller log-probabilities are replaced by this."""
 
 
 def check_generative(estimator: Any, settings: Generative | Chosen) -> None:
-    """Refuse what goes with one component per class alone."""
+    """Reject options that only work with one component per class."""
     asked = f"training={estimator.training!r}"
     if isinstance(settings, Generative):
         check_count(settings.n_components, "n_components")
@@ -57,7 +57,7 @@ def check_generative(estimator: Any, settings: Generative | Chosen) -> None:
 def components_asked(
     spec: FamilySpec, settings: Hybrid | Generative | Chosen | None
 ) -> Generative | None:
-    """Return how many components each class has, None where it is one or training decides."""
+    """Return the number of components of each class, None if it is one or set by training."""
     if isinstance(settings, Generative):
         return settings
     if settings is None and spec.class_components is not None:
@@ -68,7 +68,7 @@ def components_asked(
 def class_mixtures(
     estimator: Any, spec: FamilySpec, settings: Generative, n_variables: int, n_classes: int
 ) -> ClassMixtures:
-    """Return how an estimator's classes, each of which is a mixture, are fitted."""
+    """Return the settings for fitting classes that are mixtures."""
 
     def make(n_components: int) -> Problem:
         return problem_of(estimator, spec, n_variables, range(n_components), labelled=False)
@@ -86,14 +86,14 @@ def fit_components(
     labels: IntArray,
     weights: FloatArray,
 ) -> FittedClasses:
-    """Fit an estimator's classes, each of which is a mixture."""
+    """Fit classes that are mixtures."""
     rows = InMemoryRows(observed, labels, weights, estimator.n_jobs)
     sizes = observed.n_variables, rows.totals.size
     return class_mixtures(estimator, spec, settings, *sizes).fit(rows)
 
 
 def candidates_of(settings: Chosen, spec: FamilySpec, estimator: Any) -> list[dict[str, Any]]:
-    """Return what is to be tried, as parameters of a classifier."""
+    """Return the candidates, as parameters of a classifier."""
     if settings.candidates is None:
         return [_named(each) for each in spec.candidates if _possible(spec, each)]
     known = estimator.get_params(deep=False)
@@ -113,7 +113,7 @@ def candidates_of(settings: Chosen, spec: FamilySpec, estimator: Any) -> list[di
 
 
 def _possible(spec: FamilySpec, candidate: Mapping[str, Any]) -> bool:
-    """Whether a family can be trained in a way."""
+    """Whether a family supports a kind of training."""
     if candidate.get("training", GENERATIVE) == GENERATIVE:
         return True
     linear = spec.normalise is not None or spec.features is not None
@@ -121,7 +121,7 @@ def _possible(spec: FamilySpec, candidate: Mapping[str, Any]) -> bool:
 
 
 def _named(candidate: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a family names as parameters of a classifier."""
+    """Convert the names that a family uses to parameters of a classifier."""
     own = dict(candidate)
     if COMPONENTS in own:
         own["training"] = Generative(n_components=own.pop(COMPONENTS))
@@ -142,13 +142,13 @@ def choose(
     Parameters
     ----------
     estimator : ExchangeableClassifier
-        Whose other parameters all candidates share.
+        The estimator whose other parameters all candidates share.
     spec : FamilySpec
-        The family, for what the columns are.
+        The family, as it suits the columns.
     settings : Chosen
-        What to try.
+        The candidates.
     observed, y, weights
-        The rows, their labels, and how much each counts.
+        The rows, their labels and their weights.
     classes : array
         The classes.
     """
@@ -174,7 +174,7 @@ def _fit(
     y: npt.NDArray[Any],
     weights: FloatArray,
 ) -> Any:
-    """Return a classifier with some settings, fitted to rows."""
+    """Return a classifier with the given settings, fitted to rows."""
     model = clone(estimator).set_params(**candidate)
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(estimator, name):
@@ -192,7 +192,7 @@ def _loss(
     weights: FloatArray,
     fold: IntArray,
 ) -> float:
-    """Return the log-loss of rows that a candidate has not seen, of classes that it has."""
+    """Return the log-loss of held-out rows, over the classes that the candidate has seen."""
     total = counted = 0.0
     for each in range(int(fold.max()) + 1):
         inside, held = np.flatnonzero(fold != each), np.flatnonzero(fold == each)

@@ -1,4 +1,4 @@
-"""Classes that grow by batches of labelled rows: what `partial_fit` of the classifier does."""
+"""Classes updated in batches: the implementation of the classifier's `partial_fit`."""
 
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ class Added(NamedTuple):
     classes : ndarray of shape (n_classes,)
         Their labels.
     kept : object or None
-        What the next batch needs beside the parameters.
+        State that the next batch needs, in addition to the parameters.
     """
 
     fitted: FittedClasses
@@ -82,7 +82,7 @@ def add_labelled_batch(
 def _check_classes(
     classifier: Any, classes: npt.ArrayLike | None, known: npt.NDArray[Any], y: npt.NDArray[Any]
 ) -> None:
-    """Refuse classes that the first batch did not announce."""
+    """Reject classes that were not announced in the first batch."""
     if not (classes is None or np.array_equal(known, np.unique(np.asarray(classes)))):
         raise ValueError(f"classes={classes!r} is not the same as on the first call: {known}")
     unknown = np.setdiff1d(y, known)
@@ -104,7 +104,7 @@ def _go_on(
     classes: npt.NDArray[Any],
     sample_weight: npt.ArrayLike | None,
 ) -> Added:
-    """Add a batch to sums from which the family makes its parameters."""
+    """Add a batch to the sums from which the family computes its parameters."""
     stream = Stream(spec, problem, rule_of(classifier), classifier.n_jobs)
     weight, before = check_sample_weight(sample_weight, len(labels)), None
     if hasattr(classifier, "_model"):

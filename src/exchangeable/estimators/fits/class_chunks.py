@@ -1,4 +1,4 @@
-"""Classes fitted to rows in chunks or on a cluster, by passes that sum."""
+"""Classes fitted to rows in chunks or on a cluster, by passes that compute sums."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ Classes = npt.NDArray[Any]
 def fit_class_chunks(
     classifier: Any, spec: FamilySpec, data: Passes, feature_names: Any
 ) -> tuple[FittedClasses, Classes]:
-    """Return the classes of rows that are read by passes, and their labels."""
+    """Return the classes fitted to rows that are read in passes, and their labels."""
     if classifier.class_weight is not None:
         raise ValueError(
             f"class_weight={classifier.class_weight!r} needs X in memory; for rows in chunks give "
@@ -62,7 +62,7 @@ def fit_class_chunks(
 def _sums_by_label(
     classifier: Any, direct: FamilySpec | None, data: WatchedPasses
 ) -> dict[Any, Any]:
-    """Return the weight of each class, first, and what a direct fit sums of its rows."""
+    """Return the weight of each class, and the sums that a direct fit needs."""
     if direct is None:
         weights: dict[Any, float] = data.total(class_weights)
         return {label: (weight,) for label, weight in weights.items()}
@@ -74,7 +74,7 @@ def _sums_by_label(
 
 
 def _checked_classes(by_label: dict[Any, Any], unlabelled: float) -> Classes:
-    """Return the labels that occur, which must be those of classes."""
+    """Return the labels that occur, which must be class labels."""
     if None in by_label:
         raise ValueError(
             "Input y contains NaN or None, but every row needs a class; leave out such rows, "

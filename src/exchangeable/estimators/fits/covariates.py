@@ -18,11 +18,11 @@ from exchangeable.fitting.tasks import rule_of
 from exchangeable.queries.answers import class_posterior
 
 FITTED = ("coefficients_", "covariates_")
-"""What a fit with covariates leaves beside what every fit does."""
+"""Attributes that a fit with covariates stores in addition to the usual ones."""
 
 
 def forget_covariates(estimator: Any) -> None:
-    """Remove what an earlier fit with covariates has left."""
+    """Remove the attributes of an earlier fit with covariates."""
     for name in FITTED:
         estimator.__dict__.pop(name, None)
 
@@ -30,7 +30,7 @@ def forget_covariates(estimator: Any) -> None:
 def add_covariates(
     estimator: Any, X: Any, covariates: Any, sample_weight: npt.ArrayLike | None
 ) -> None:
-    """Go on from a fit without covariates to one in which classes depend on them."""
+    """Extend a fit without covariates to one in which class probabilities depend on them."""
     design = Design.of(covariates)
     observed = estimator._observed(X)
     matrix = design.matrix(covariates, observed.n_rows)
@@ -72,13 +72,14 @@ def add_covariates(
 
 
 class CovariatePredictions(ComponentEstimator):
-    """Mixin for mixtures: posteriors of components, given covariates where there were some."""
+    """Mixin for mixtures: posteriors of components, given covariates if the fit had some."""
 
     @by_chunks
     def predict_log_proba(self, X: Any, covariates: Any = None) -> FloatArray:
         """Return the log-probability of each component for every row, given covariates if any.
 
-        Without them a fit with covariates answers with the average probability of each component.
+        Without covariates, a model that was fitted with them uses the average probability of each
+        component.
         """
         observed, mixture = self._observed(X), self._mixture()
         if covariates is None:

@@ -1,4 +1,4 @@
-"""What the settings of `ExchangeableDensity` mean for its search."""
+"""From the parameters of `ExchangeableDensity` to a search."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,12 +24,12 @@ from exchangeable.runtime.clock import Clock
 from exchangeable.structure.statistic_blocks import has_statistics, statistic_blocks
 
 MUCH_TO_TELL, LEAST_PART = 40.0, 0.02
-"""Rows with a smaller entropy, if variables were independent, need a smaller tolerance: by the same
-factor, within limits."""
+"""If the entropy of the rows under independence is smaller, so is the tolerance, in proportion and
+within limits."""
 
 
 def named_families(estimator: Any) -> list[FamilySpec]:
-    """Return the families that users name."""
+    """Return the families named by the user."""
     if estimator.families is None:
         return []
     names = (
@@ -45,9 +45,9 @@ def named_families(estimator: Any) -> list[FamilySpec]:
 def families_to_try(
     named: Sequence[FamilySpec], n_variables: int, schema: Schema | None
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the families to try, and why others are left out.
+    """Return the families to try, and the reasons why others are left out.
 
-    Without names these are all that are searched, for such columns, and can be had.
+    Without names, these are all families that are searched for such columns and are installed.
     """
     if named:
         for spec in named:
@@ -75,7 +75,7 @@ def new_search(
     rng: np.random.Generator,
     clock: Clock,
 ) -> Search:
-    """Return a search of some families that has not begun."""
+    """Return a search over some families that has not started."""
     if not 0 <= check_number(estimator.tol, "tol") < np.inf:
         raise ValueError(f"tol must be finite and at least 0, got {estimator.tol}")
     alpha = check_alpha(estimator.alpha)
@@ -111,14 +111,14 @@ def new_search(
 
 
 def _tolerance(estimator: Any, examples: Examples, families: Sequence[str]) -> float:
-    """Return the least gain that counts as progress, less where rows tell little."""
+    """Return the minimum improvement that counts as progress, smaller for rows with low entropy."""
     if any(len(family_named(name).kinds) > 1 for name in families):
         return float(estimator.tol)
     return float(estimator.tol * np.clip(entropy(examples) / MUCH_TO_TELL, LEAST_PART, 1.0))
 
 
 def clock_of(estimator: Any) -> Clock:
-    """Return when the fit has to end."""
+    """Return the time at which the fit has to end."""
     clock = Clock()
     if estimator.time_budget is None:
         return clock
@@ -147,7 +147,7 @@ def named_blocks(estimator: Any, n_variables: int) -> NamedBlocks:
 
 
 def fits_to_keep(estimator: Any, search: Search) -> KeptFits:
-    """Return where the search finds and leaves its fits, and begin where the last one ended."""
+    """Return where the search loads and stores its fits, after restoring the previous ones."""
     path, fitter = (
         None if estimator.checkpoint is None else Path(estimator.checkpoint),
         search.fitter,
@@ -181,7 +181,7 @@ def fits_to_keep(estimator: Any, search: Search) -> KeptFits:
 
 
 def _accelerator(estimator: Any, families: Sequence[str]) -> Any:
-    """Return what networks are trained on, None where that is the processor."""
+    """Return the device for training networks, None for the CPU."""
     if estimator.device == "cpu" or not any(family_named(name).needs for name in families):
         return None
     device = find_device(estimator.device, f"families={list(families)!r}")
@@ -189,7 +189,7 @@ def _accelerator(estimator: Any, families: Sequence[str]) -> Any:
 
 
 def entropy(examples: Examples) -> float:
-    """Return the entropy of binary rows in nats, their variables taken for independent."""
+    """Return the entropy of binary rows in nats, assuming independent variables."""
     everyone = Group(np.arange(examples.rows.n_rows), examples.weights)
     on = group_ones(examples.rows, [everyone], 1)[0] / examples.total
     with np.errstate(divide="ignore", invalid="ignore"):

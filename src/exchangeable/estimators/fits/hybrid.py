@@ -1,6 +1,6 @@
-"""How `ExchangeableClassifier` trains for its predictions, and takes them from other packages.
+"""Hybrid training of `ExchangeableClassifier`, and conversion of logistic regressions.
 
-Training itself is imported when it begins: most classifiers are not trained this way.
+The training code is imported only when needed, since most classifiers do not use it.
 """
 
 from dataclasses import replace
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from exchangeable.fitting.hybrid.trained import Trained
 
 COARSER, LONGER = 10.0, 10
-"""Conditional fits end when the gradient is below this many times `tol`, which predicts rows held
-out better than ending later, or after this many times `max_iter` iterations, which are quick."""
+"""Conditional fits stop when the gradient is below this many times `tol`, which predicts held-out
+rows better than stopping later, or after this many times `max_iter` (cheap) iterations."""
 
 
 def check_hybrid(estimator: Any, spec: FamilySpec) -> None:
-    """Refuse what goes with generative training alone."""
+    """Reject options that only work with generative training."""
     asked = f"training={estimator.training!r}"
     spec.check("hybrid", asked)
     if spec.normalise is None and spec.features is None:
@@ -61,7 +61,7 @@ def fit_hybrid(
     classes: npt.NDArray[Any],
     sample_weight: npt.ArrayLike | None,
 ) -> "tuple[Trained, FloatArray]":
-    """Train an estimator's classes; return them and the weight of the rows of each."""
+    """Train an estimator's classes; return them and the total weight of each class."""
     from exchangeable.fitting.hybrid.components import train_components
     from exchangeable.fitting.hybrid.convex import Solver
     from exchangeable.fitting.hybrid.design import Design, ones_of_rows
@@ -105,7 +105,7 @@ def fit_hybrid(
 
 
 def _check_components(settings: Hybrid, spec: FamilySpec) -> None:
-    """Refuse settings that training by gradient does not have."""
+    """Reject settings that gradient training does not support."""
     if spec.features is not None:
         raise ValueError(
             f"n_components={settings.n_components} per class is for binary columns, not for "
@@ -122,7 +122,7 @@ def _check_components(settings: Hybrid, spec: FamilySpec) -> None:
 
 
 def keep_trained(estimator: Any, found: "Trained", settings: Hybrid) -> None:
-    """Store what training has found, beside the model itself."""
+    """Store the results of training, in addition to the model."""
     estimator.scales_, estimator.loss_ = found.scales, found.loss
     estimator.penalties_ = np.array(checked(settings).penalties)[: found.shares.size]
     estimator.penalty_shares_ = found.shares
@@ -138,11 +138,11 @@ def keep_trained(estimator: Any, found: "Trained", settings: Hybrid) -> None:
 
 
 TRAINED = ("scales_", "loss_", "penalties_", "penalty_shares_", "fit_slopes_", "fit_scales_")
-"""What only training other than generative leaves behind."""
+"""Attributes that only training other than generative stores."""
 
 
 def _last_fits(estimator: Any, n_variables: int) -> "list[Fit]":
-    """Return the fits that an estimator has kept, if they are for as many variables."""
+    """Return the fits kept by an estimator, if they have the same number of variables."""
     from exchangeable.fitting.hybrid.convex import Fit
 
     slopes = getattr(estimator, "fit_slopes_", None)
@@ -155,10 +155,10 @@ def _last_fits(estimator: Any, n_variables: int) -> "list[Fit]":
 
 
 def mixture_of(classifier: Any) -> Mixture:
-    """Return the mixture with the predictions of a fitted `LogisticRegression`.
+    """Return a mixture with the predictions of a fitted `LogisticRegression`.
 
-    Its variables are independent given the class, and all are as probable to be on as to be off on
-    average over the classes: a logistic regression does not know how often they are on.
+    Its variables are independent given the class, and each is on with probability one half on
+    average over the classes: a logistic regression does not know how often variables are on.
     """
     for name in ("coef_", "intercept_", "classes_"):
         if not hasattr(classifier, name):

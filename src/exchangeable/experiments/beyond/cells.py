@@ -1,10 +1,11 @@
-"""The density benchmark: what the default estimator gives, per data set, time budget and seed.
+"""The density benchmark: results of the default estimator by data set, time budget and seed.
 
 The protocol, fixed before test rows are read: `ExchangeableDensity` with its defaults, a budget and
-a seed is fitted to the training rows, with the validation rows held out, on every set alike. Test
-rows are scored once, at the end. Peers are run live on the same files, so that differences have
-standard errors over pairs of test rows. ``python -m exchangeable.experiments.beyond`` needs neither
-pooch nor a terminal where the files are in the data folder.
+a seed is fitted to the training rows, with the validation rows held out, in the same way for every
+set. Test rows are scored once, at the end. Peers are run live on the same files, so that
+differences have standard errors over pairs of test rows. ``python -m
+exchangeable.experiments.beyond`` needs neither pooch nor a terminal if the files are in the data
+folder.
 """
 
 import platform
@@ -37,7 +38,7 @@ DEFAULT = "default"
 PAPERS = "paper's MEVM"
 CONTINUOUS = "continuous mixture"
 PEERS = (PAPERS, CONTINUOUS)
-"""What is run live beside the default: the paper's model, and that of Correia et al. (2023)."""
+"""Models run live beside the default: the paper's, and that of Correia et al. (2023)."""
 MODELS = (DEFAULT, *PEERS)
 KEY = ("dataset", "model", "budget", "seed")
 PAIRED_KEY = (*KEY, "peer")
@@ -56,7 +57,7 @@ CONTINUOUS_SETTINGS: dict[str, Any] = {
     "learning_rate": 1e-3,
     "settle": 0,
 }
-"""Their latent dimension, points of a step, rows of a step and learning rate, as far as known."""
+"""Their latent dimension, points per step, batch size and learning rate, as far as known."""
 CONTINUOUS_POINTS = 8192
 
 
@@ -67,16 +68,16 @@ class Beyond:
     Attributes
     ----------
     store : Store
-        Where finished cells are kept, with `KEY`. Log-probabilities of the test rows are kept in a
-        folder beside it, and differences between pairs of cells in a second file.
+        Where finished cells are stored, with `KEY`. Log-probabilities of the test rows are stored
+        in a folder next to it, and differences between pairs of cells in a second file.
     tell : callable
-        Called with a line of text when something begins or ends.
+        Called with a line of text when something starts or ends.
     n_jobs : int, optional
         Number of threads.
     device : {"auto", "cpu", "gpu"}
         Where networks are trained.
     loss : float, optional
-        Where given, the default is also made smaller at this loss of the validation rows.
+        If given, the default is also compressed, with this loss on the validation rows.
     """
 
     store: Store
@@ -98,9 +99,9 @@ class Beyond:
         seeds: Sequence[int] = (0,),
         download: bool = False,
     ) -> None:
-        """Run all cells that are not finished; peers have no budget, and the first seed alone.
+        """Run all cells that are not finished; peers have no budget, and only the first seed.
 
-        A data set that is not in the data folder is left out, unless it may be downloaded.
+        A data set that is not in the data folder is skipped, unless it may be downloaded.
         """
         for name in sets:
             wanted = [
@@ -157,11 +158,11 @@ class Beyond:
         Parameters
         ----------
         name, model : str
-            The data set, and what the peer is called.
+            The data set, and the name of the peer.
         each : array of shape (n_rows,)
             Log-probabilities of the test rows, in their order.
         **more
-            What else its cell says, such as ``seconds``.
+            Further entries of its cell, such as ``seconds``.
         """
         if model in MODELS:
             raise ValueError(f"{model!r} is run by the benchmark itself; give another name")
@@ -179,7 +180,7 @@ class Beyond:
         self.compare(cell)
 
     def _fitted(self, model: str, budget: float, seed: int, data: Any) -> tuple[Any, Row]:
-        """Return a model fitted to training rows, and what its cell says of the search."""
+        """Return a model fitted to training rows, and the entries of its cell about the search."""
         options: dict[str, Any] = {"random_state": seed, "n_jobs": self.n_jobs}
         if model == PAPERS:
             return ExchangeableMixture(**PAPER, **options).fit(data.train), {}
@@ -205,7 +206,7 @@ class Beyond:
         }
 
     def machine(self) -> Row:
-        """Return where a cell was run, and with what."""
+        """Return where a cell was run, and with what software."""
         device = "cpu"
         if self.device != "cpu" and _version("jax"):
             import jax
@@ -223,7 +224,7 @@ class Beyond:
         }
 
     def keep_rows(self, cell: Row, each: FloatArray) -> None:
-        """Keep the log-probabilities of the test rows, from which differences are made."""
+        """Store the log-probabilities of the test rows, from which differences are computed."""
         path = self.rows_of(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, each)
@@ -256,7 +257,7 @@ class Beyond:
 
 
 def smaller(density: Any, data: Any, loss: float) -> Row:
-    """Return what a cell says of a density that was made smaller: size, file, speed and score."""
+    """Return the entries of a cell about compression: size, file, speed and score."""
     small = density.compress(data.valid, loss=loss)
     began = time.monotonic()
     test = small.score(data.test)
@@ -279,7 +280,7 @@ def smaller(density: Any, data: Any, loss: float) -> Row:
 
 @cache
 def code() -> str:
-    """Return a few letters that stand for the sources of this package as they are."""
+    """Return a short identifier of the present sources of this package."""
     digest = sha256()
     folder = Path(exchangeable.__file__).parent
     for path in sorted(folder.rglob("*.py")):

@@ -15,46 +15,48 @@ BEST = "best of the published tables listed"
 PUBLISHED = ("learnspn", "idspn", "mt", "ratspn", "einet", "hyperspn", "xcnet40", "hclt")
 MINUS = "\N{MINUS SIGN}"
 ERRORS = 2.0
-"""A difference counts from this many of its standard errors on."""
+"""Differences count from this many standard errors on."""
 HEAD = f"""# Density: the default on the benchmark
 
-This page is written by `exchangeable reproduce --table beyond`; the cells are in
-`results/beyond.csv`, and `python -m exchangeable.experiments.beyond` runs the same cells on a
-machine without the packages of the command line.
+This page is written by `exchangeable reproduce --table beyond` from the cells in
+`results/beyond.csv`. `python -m exchangeable.experiments.beyond` runs the same cells on a machine
+without the packages of the command line.
 
 ## Protocol
 
-It is the same for every set. Test figures of earlier versions of the search had been seen when it
-was changed; what was changed was chosen by training and validation rows.
+The protocol is the same for every set. The search was changed after test figures of earlier
+versions had been seen; all changes were chosen by training and validation rows.
 
-- Cells of 60 seconds are the newest: no GPU, one thread, two processes at a time on a machine with
-  two cores (`python -m exchangeable.experiments.beyond --processes 2 --folder job --models default
-  --time-budget 60 --device cpu`). On c20ng that search made a single fit, of a hidden tree, for
-  a reason not yet found; run once more, it made fits of urns and trees as well.
-- The others had one thread, too, sixteen processes at once on a machine with 16 cores, without a
-  GPU for 30 seconds and sharing one for more. Those of 30 and 390 seconds are of one version of the
-  search, before sources were noted; that of 170 seconds is of an earlier one, with two threads.
+- The cells of 60 seconds ran without a GPU, with one thread and two processes at a time on a
+  machine with two cores (`python -m exchangeable.experiments.beyond --processes 2 --folder job
+  --models default --time-budget 60 --device cpu`). On c20ng the search made a single fit, of a
+  hidden tree, for a reason not yet found; when repeated, it made fits of urns and trees as well.
+- The cells of 30, 170, 230 and 390 seconds ran sixteen processes at once on a machine with 16
+  cores, without a GPU for 30 seconds and sharing one for the longer budgets. Each process had one
+  thread, with 170 seconds two. The cells of 30 and 390 seconds come from one version of the search,
+  from before sources were recorded; the cell of 170 seconds comes from an earlier one.
 - With 390 seconds the process of jester was stopped while it scored its test rows, and with 230
-  those of msnbc and kdd. With 230 seconds the mixtures of accidents and dna hold no hidden tree,
-  the family that counts most there: it shared the GPU with networks, which came first. Families now
-  take turns there; that has not been run on a GPU yet.
+  seconds those of msnbc and kdd. With 230 seconds the mixtures of accidents and dna contain no
+  hidden tree, the most important family on these sets, because it shared the GPU with networks,
+  which came first. Families have since been made to take turns on the GPU.
 
-- `ExchangeableDensity(time_budget=…, random_state=seed).fit(train, X_valid=valid)`, all else by
-  default. No setting depends on the name of a set; what the search looks at are training and
-  validation rows.
-- Test rows are scored once, when the search has ended.
-- Peers are run on the same files. A difference from one of them is a mean over pairs of test rows,
-  with the standard error of that mean; "ahead" and "behind" mean by more than two of these,
-  otherwise the two are level. Published figures have no such errors: only the gap is given.
-- {PAPERS}: 20 components, blocks by the sweep, ten random starts of which the best by training rows
-  is kept; it does not use validation rows.
+- The default is `ExchangeableDensity(time_budget=…, random_state=seed).fit(train, X_valid=valid)`,
+  with all other settings at their defaults. No setting depends on the name of a set; the search
+  sees only training and validation rows.
+- Test rows are scored once, after the search has ended.
+- Peers are run on the same files. The difference from a peer is the mean of the paired differences
+  over test rows, with its standard error. "Ahead" and "behind" mean by more than two standard
+  errors; otherwise the two are level. Published figures come without rows, so only the gap is
+  given.
+- {PAPERS}: 20 components, blocks by the sweep, and the best by training rows of ten random starts;
+  validation rows are not used.
 - {CONTINUOUS}: our re-run of *Continuous Mixtures of Tractable Probabilistic Models* (Correia et
   al., AAAI 2023) with independent components: latent dimension 4, 1,024 points per step, batches of
   128, learning rate 0.001, 8,192 components after training, stopped by the validation rows.
 - HCLT (pyjuice): `benchmarks/peer_hclt.py` on the same H200, sixteen processes side by side, about
-  195 seconds per set: hidden Chow-Liu trees of 32, 64, 128 and 256 states by mini-batch EM whose
-  step falls, the best size again and by pyjuice's Anemone; validation rows choose. Published
-  figures of HCLT are better on most sets: this is not the best that they can do.
+  195 seconds per set: hidden Chow-Liu trees with 32, 64, 128 and 256 states by mini-batch EM with a
+  decreasing step size, and the best size again with pyjuice's Anemone; validation rows choose.
+  Published figures of HCLT are better on most sets, so this is not the best it can do.
 - With a time budget, how far the search gets depends on the machine, which each cell names.
 """
 
@@ -83,7 +85,7 @@ def _missing(store: Store) -> str:
 
 
 def _codes(store: Store) -> str:
-    """Return which cells of the default are of which sources."""
+    """Return which cells of the default were run with which sources."""
     told = dict[str, dict[str, set[str]]]()
     for row in store.find(model=DEFAULT):
         made = f"{row['code']} ({row['date']})" if row.get("code") else "before sources were noted"
@@ -93,10 +95,9 @@ def _codes(store: Store) -> str:
         parts = [f"{column} (sets: {len(names)})" for column, names in columns.items()]
         lines.append(f"- {made}: {', '.join(parts)}")
     return (
-        "\nCells of the default by the sources they were run with, named by the first letters of "
-        "their SHA-256; where these differ, figures differ for more reasons than the budget:\n\n"
-        + "\n".join(lines)
-        + "\n"
+        "\nCells of the default by the version of the sources they were run with, named by the "
+        "first digits of its SHA-256. Where versions differ, figures differ not only because of "
+        "the budget:\n\n" + "\n".join(lines) + "\n"
     )
 
 
@@ -145,8 +146,8 @@ def _results(store: Store, sets: list[str]) -> str:
         by = f" ({known[name]['best_model']})" if name in known else ""
         rows.append([name, *cells, best + by])
     text = (
-        "## Test log-likelihood\n\nMean over seeds ± standard deviation, the number of seeds in "
-        "brackets; a single number is one seed. An empty cell has not been run.\n\n"
+        "## Test log-likelihood\n\nMean over seeds ± standard deviation, with the number of seeds "
+        "in brackets; a single number is one seed. Empty cells have not been run.\n\n"
     )
     return text + _table(["data", *map(_title, budgets), *peers, BEST], rows)
 
@@ -155,9 +156,9 @@ def _verdict(store: Store, paired: Store, sets: list[str]) -> str:
     budgets, known = _budgets(store), published()
     lines = [
         "## Compared\n",
-        "Of the newest cells of the default, with their largest budget. Where rows of a peer were "
-        "not kept, the error is that of two means that are not paired, which is larger, and says "
-        "so.\n",
+        "The newest cells of the default with the largest budget. If the rows of a peer were not "
+        "kept, the standard error is that of a difference of two unpaired means, which is larger "
+        "and marked as such.\n",
     ]
     for peer in _peers(store):
         told: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
@@ -178,14 +179,14 @@ def _verdict(store: Store, paired: Store, sets: list[str]) -> str:
             gap = float(row["test"]) - float(known[name]["best"])
             gaps.append(f"{name} {gap:+.3f}".replace("-", MINUS))
     lines.append(
-        f"Gaps to the {BEST}, whose rows are not known, so that they have no standard errors: "
+        f"Gaps to the {BEST} (without standard errors, since their rows are not known): "
         f"{', '.join(gaps) or 'none'}.\n"
     )
     return "\n".join(lines)
 
 
 def _newest(rows: list[Row], budgets: list[str]) -> Row | None:
-    """Return the newest cell, of these that of the largest budget, and of the first seed."""
+    """Return the newest cell; among these that of the largest budget, and of the first seed."""
 
     def place(row: Row) -> tuple[str, int, int]:
         return row.get("date") or "", budgets.index(row["budget"]), -int(row["seed"])
@@ -196,7 +197,7 @@ def _newest(rows: list[Row], budgets: list[str]) -> Row | None:
 def _difference(
     store: Store, paired: Store, name: str, peer: str, budgets: list[str]
 ) -> tuple[float, float, str] | None:
-    """Return how far the default is ahead of a peer, the standard error, and what kind it is."""
+    """Return the lead of the default over a peer, its standard error, and whether it is paired."""
     row = _newest(store.find(dataset=name, model=DEFAULT), budgets)
     beside = store.find(dataset=name, model=peer)
     if row is None or not beside:
@@ -223,11 +224,11 @@ def _costs(store: Store, sets: list[str]) -> str:
                 ]
             )
     text = (
-        "## Seconds and size\n\nSeconds of the fit, with the search, those that processors worked "
-        "for it, and seconds of scoring the test rows with all cores there are; number of "
-        "parameters; cores of the fit, and where networks were trained. Where processors worked "
-        "for less than the cores could have, the "
-        "machine was busy with other work, and a free one gets further within the same budget.\n\n"
+        "## Seconds and size\n\nWall-clock and processor seconds of the fit (the whole search), "
+        "and seconds for scoring the test rows with all cores of the machine; number of "
+        "parameters; cores of the fit; the device that trained networks. If processor time is less "
+        "than wall-clock time times cores, the machine was busy with other work, and an idle one "
+        "gets further within the same budget.\n\n"
     )
     head = ["data", "model", "seed", "validation", "seconds", "processor", "scoring", "size"]
     head += ["cores", "device", "sources"]
@@ -243,14 +244,14 @@ def _members(store: Store, sets: list[str]) -> str:
             tried = f"{row.get('n_fits', '')} fits of {row.get('n_settings', '')} settings"
             rows.append([name, tried, row.get("members", "")])
     text = (
-        "## What the search has found\n\nIn the same cells: what was tried, and what is in the "
-        "mixture, with its share.\n\n"
+        "## What the search found\n\nFor the cells of the comparison: what was tried, and the "
+        "members of the mixture with their weights.\n\n"
     )
     return text + _table(["data", "tried", "in the mixture"], rows)
 
 
 def _smaller(store: Store) -> str:
-    """Return what became of densities that were made smaller."""
+    """Return the results of compression."""
     rows = [
         [
             *(row["dataset"], _title(row["budget"]), f"{100 * float(row['small_loss']):.3f} %"),
@@ -265,13 +266,13 @@ def _smaller(store: Store) -> str:
     ]
     if not rows:
         return (
-            "## Made smaller\n\nNo cell was made smaller (`--compress`); `benchmarks/compress.py` "
-            "measures it: [how much smaller](urns.md#smaller-models).\n"
+            "## Compressed\n\nNo cell was compressed (`--compress`); `benchmarks/compress.py` "
+            "measures [how much smaller models become](urns.md#smaller-models).\n"
         )
     text = (
-        "## Made smaller\n\n`density.compress(X_valid, loss=…)` (`--compress`): the loss of the "
-        "validation rows, the log-likelihood of the test rows, parameters, the size of model files "
-        "and the seconds for scoring the test rows, each before and after.\n\n"
+        "## Compressed\n\n`density.compress(X_valid, loss=…)` (`--compress`): the loss on the "
+        "validation rows, and log-likelihood of the test rows, parameters, size of the model file "
+        "and seconds for scoring the test rows, each before and after.\n\n"
     )
     head = ["data", "model", "loss", "test before", "after", "parameters before", "after", "times"]
     head += ["file before", "after", "scoring before", "after"]
@@ -294,11 +295,11 @@ def _literature(sets: list[str]) -> str:
         if name in known
     ]
     text = (
-        "## Published test log-likelihoods\n\nThe tables that were seen. Single figures of the "
-        "best column come from papers that report on few of these sets, and are named there "
-        "(accidents: gated HCLT, arXiv 2608.12869). Not seen: the tables of *Continuous "
-        "Mixtures of Tractable Probabilistic Models* (AAAI 2023), whose method is run here, of "
-        "*Probabilistic Integral Circuits* (2024), and of ensembles of LearnPSDD; the first two "
-        "claim the state of the art.\n\n"
+        "## Published test log-likelihoods\n\nThe published tables we had access to. Some figures "
+        "in the column of the best come from papers that report on only a few of these sets, named "
+        "there (accidents: gated HCLT, arXiv 2608.12869). We had no access to the tables of "
+        "*Continuous Mixtures of Tractable Probabilistic Models* (AAAI 2023), whose method is run "
+        "here, of *Probabilistic Integral Circuits* (2024), and of ensembles of LearnPSDD; the "
+        "first two claim the state of the art.\n\n"
     )
     return text + _table(["data", *PUBLISHED], rows)

@@ -1,8 +1,8 @@
-"""The density benchmark in several processes at a time, one per data set, and what they leave.
+"""The density benchmark in several processes at a time, one per data set.
 
-Each process keeps its cells in a folder of its own, so that one that dies or is late takes nothing
-with it. What there is so far is packed again whenever a cell has ended: cells, log-probabilities of
-test rows and what was told, in three files of one folder. `merge` adds such folders to the results.
+Each process stores its cells in its own folder, so that one that dies or is late does not affect
+the others. Whenever a cell has ended, all results so far are packed again: cells, log-probabilities
+of test rows and logs, in three files of one folder. `merge` adds such folders to the results.
 """
 
 import os
@@ -24,12 +24,12 @@ CELLS, ROWS, LOG = "cells.csv", "rows.npz", "log.txt"
 OWN = "beyond.csv"
 """The results of one process, in its folder."""
 SECONDS_APART = 1.0
-"""How often processes are looked at."""
+"""Seconds between checks of the processes."""
 MOST, MORE_THAN_EQUAL = 0.75, 1.5
-"""The part of a device's memory that a process may take: at most, and beside others this many times
-its share, since not all need theirs at once."""
+"""The fraction of a device's memory that a process may use: at most this, and in parallel this many
+times its share, since not all need theirs at once."""
 LAST_LINES = 12
-"""Of a process that failed."""
+"""Number of lines of the log shown for a process that failed."""
 
 
 @dataclass
@@ -39,16 +39,16 @@ class SideBySide:
     Attributes
     ----------
     folder : Path
-        Where what they leave is packed.
+        Where their results are packed.
     options : sequence of str
-        What each is told, as ``python -m exchangeable.experiments.beyond`` takes it; the data set
-        and the results are added.
+        Their arguments, as for ``python -m exchangeable.experiments.beyond``; the data set and the
+        results are added.
     processes : int
-        How many work at a time.
+        Number of parallel processes.
     seconds : float
-        Those at work after this many seconds are stopped.
+        Processes that are running after this many seconds are stopped.
     tell : callable
-        Called with a line of text when something begins or ends.
+        Called with a line of text when something starts or ends.
     """
 
     folder: Path
@@ -59,7 +59,7 @@ class SideBySide:
     _packed: dict[Path, float] = field(default_factory=dict)
 
     def run(self, sets: Sequence[str]) -> None:
-        """Run all cells of some sets, and pack what there is whenever one has ended."""
+        """Run all cells of some sets, and pack all results whenever one has ended."""
         self.folder.mkdir(parents=True, exist_ok=True)
         ends = time.monotonic() + self.seconds
         waiting, working = list(sets), dict[str, subprocess.Popen[bytes]]()
@@ -105,7 +105,7 @@ class SideBySide:
         return "\n".join(lines[-LAST_LINES:])
 
     def pack(self) -> None:
-        """Pack what there is, where anything is new."""
+        """Pack all results, if anything is new."""
         found = {path: path.stat().st_mtime for path in self._parts(OWN)}
         logs = [path.read_text(errors="replace") for path in self._parts(LOG)]
         (self.folder / LOG).write_text("".join(logs))
@@ -127,7 +127,7 @@ class SideBySide:
 
 
 def merge(experiment: Beyond, folders: Sequence[Path]) -> None:
-    """Add what was packed to the results, with differences between cells whose rows are there."""
+    """Add packed results to the results, with differences between cells whose rows are there."""
     added = []
     for folder in folders:
         with np.load(folder / ROWS) as rows:

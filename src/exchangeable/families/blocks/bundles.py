@@ -1,9 +1,9 @@
-"""Small blocks looked up several at a time.
+"""Bundles: small blocks that are looked up several at a time.
 
-Small blocks of a class form a *bundle*. The counts of a row in the blocks of a bundle are the
-digits of one number, and one table, over all such numbers, serves the whole bundle: one look-up
-instead of one per block. `spread` makes these tables from those of the blocks, `gather` turns
-histograms over them back into histograms of the blocks.
+Several small blocks of a class form a *bundle*. The counts of a row in the blocks of a bundle are
+the digits of one number, and one table over all such numbers serves the whole bundle: one look-up
+instead of one per block. `spread` computes these tables from those of the blocks; `gather` converts
+histograms over them back to histograms of the blocks.
 """
 
 from typing import Any, NamedTuple, Self
@@ -27,7 +27,7 @@ ROWS_PER_ENTRY = 2
 
 
 class SortWorkspace(NamedTuple):
-    """What sorting the blocks by length writes in between."""
+    """Intermediate results of sorting the blocks by length."""
 
     lengths: IntArray
     longest_first: IntArray
@@ -47,9 +47,9 @@ class Bundles(NamedTuple):
     first_bundle : array of shape (n_classes + 1,)
         The bundles of class y are ``first_bundle[y]..first_bundle[y + 1] - 1``.
     first_block : array of shape (n_bundles + 1,)
-        Where the blocks of each bundle begin in `order`.
+        First block of each bundle in `order`.
     starts : array of shape (n_bundles + 1,)
-        Where each bundle's table starts.
+        Start of each bundle's table.
     """
 
     order: IntArray
@@ -88,7 +88,7 @@ class Bundles(NamedTuple):
 def _sort_by_length(first, last, workspace):  # type: ignore[no-untyped-def]
     """Write the blocks first..last - 1 of a class by decreasing length; equal ones stay in order.
 
-    Lengths are counted, not compared. Together a class's counters are no more than its entries.
+    Lengths are sorted by counting. The counters of a class are no more than its entries.
     """
     lengths, longest_first, n_longer = workspace
     longest = 0
@@ -109,7 +109,7 @@ def _sort_by_length(first, last, workspace):  # type: ignore[no-untyped-def]
 def _bundle(block_starts, n_entries, class_block, limit, bundles, workspace):  # type: ignore[no-untyped-def]
     """Put the blocks of each class into bundles whose tables stay within `limit`.
 
-    The longest block that still fits comes next, so that tables are filled well. Returns the number
+    The longest block that still fits comes next, so that tables are well filled. Returns the number
     of bundles.
     """
     order, worth, first_bundle, first_block, starts = bundles

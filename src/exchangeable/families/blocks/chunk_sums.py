@@ -1,7 +1,7 @@
-"""What the passes of a fit sum over chunks; most functions take a `Chunk` first.
+"""Sums over a chunk for the passes of a fit; most functions take a `Chunk` first.
 
-They are plain functions of plain data, so that `functools.partial` of one can be sent to where the
-chunk is. Posteriors are never stored: a recipe says how to compute those of a chunk again.
+They are plain functions of plain data, so that a `functools.partial` can be sent to where the chunk
+is. Posteriors are never stored: a recipe computes those of a chunk again.
 """
 
 from collections.abc import Sequence

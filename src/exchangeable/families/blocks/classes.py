@@ -1,4 +1,4 @@
-"""Blocks of classes whose rows are complete and have labels: sums are enough, no EM is needed."""
+"""Blocks of classes with complete, labelled rows: sums are sufficient, no EM is needed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,13 +27,13 @@ from exchangeable.structure.rounds import learn_from_sums
 
 
 class BlockClasses:
-    """Blocks of classes whose rows are complete and have labels: no EM is needed."""
+    """Blocks of classes with complete, labelled rows: no EM is needed."""
 
     @staticmethod
     def fit(
         problem: Problem, rows: Rows, groups: Sequence[Group], n_jobs: int | None = None
     ) -> BlockModel:
-        """Return the model whose blocks and parameters fit each group of rows."""
+        """Return the model with blocks and parameters fitted to each group of rows."""
         partitions = learn_partitions(rows, groups, problem.structure, n_jobs)
         histograms = group_histograms(rows, groups, partitions, n_jobs)
         model = BlockModel(partitions, histograms, np.array([group.total for group in groups]))
@@ -50,9 +50,9 @@ class BlockClasses:
     ) -> BlockModel:
         """Return the model with a batch added.
 
-        Blocks that depend on rows are learned again as classes grow, from what is kept of all
-        batches. Where nothing was kept, as after `fit` or in a file, blocks stay. Of rows with
-        holes those are kept that a draw makes of them; parameters come from what the model expects.
+        As classes grow, blocks are learned again from a sample of all batches. Without a sample, as
+        after `fit` or from a file, blocks stay. Rows with missing entries enter the sample
+        completed by a draw; parameters use the model's expectations.
         """
         structure = problem.structure
         started = before is not None
@@ -85,7 +85,7 @@ class BlockClasses:
             own = [partitions[y] for y in learned]
             known = group_histograms(sketch.rows, kept, own, n_jobs)
             for y, histogram in zip(learned, known, strict=True):
-                batch[y] = histogram  # which holds the batch as well
+                batch[y] = histogram  # which contains the batch as well
         model = BlockModel(
             partitions,
             [old + added for old, added in zip(histograms, batch, strict=True)],
@@ -112,7 +112,7 @@ class BlockClasses:
     def fit_chunks(problem: Problem, data: Passes, classes: Any, sums: Sequence[Any]) -> BlockModel:
         """Return the blocks and parameters of each class; the histograms take a second pass.
 
-        Evidence merging takes a few more between the two: see `structure.rounds`.
+        Evidence merging takes a few more in between: see `structure.rounds`.
         """
         structure = problem.structure
         if isinstance(structure, list):
@@ -164,7 +164,7 @@ def _of_new_classes(
     groups: Sequence[Group],
     n_jobs: int | None,
 ) -> dict[int, Partition]:
-    """Return the blocks of classes that are seen for the first time."""
+    """Return the blocks of new classes."""
     needs_rows = isinstance(structure, BlockLearner) and structure.needs_moments
     new = [
         y

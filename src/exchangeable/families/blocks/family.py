@@ -1,4 +1,4 @@
-"""The paper's blocks: how histograms become parameters, with structural EM (Algorithm 1)."""
+"""The paper's blocks: parameters from histograms, and structural EM (Algorithm 1)."""
 
 import operator
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ from exchangeable.runtime.threads import run
 from exchangeable.structure.proposals import Proposal
 
 OWN_SHARE = 0.25
-"""How far a component's first means lean towards its row."""
+"""How close a component's initial means are to its row."""
 FIRST_STEPS = 5
-"""Of naive Bayes, from components that lean towards rows."""
+"""Iterations of naive Bayes for starts from rows."""
 FIRST_ALPHA = 0.1
 EveryData = InMemory | Streamed
 
@@ -38,9 +38,9 @@ EveryData = InMemory | Streamed
 class BlockFamily(Family):
     """Blocks of exchangeable variables, independent of each other in a component.
 
-    q(l) of a block is the smoothed share of rows with l ones: Laplace smoothing, or under a pooled
-    prior rows distributed as the training set. Both are the mode of a Dirichlet posterior, so that
-    a step with unchanged blocks never lowers the penalised likelihood.
+    q(l) of a block is the smoothed share of rows with l ones, by Laplace smoothing or under a
+    pooled prior with pseudo-rows distributed as the training set. Both are modes of a Dirichlet
+    posterior, so a step with unchanged blocks never lowers the penalised likelihood.
     """
 
     closed_form = True
@@ -48,11 +48,11 @@ class BlockFamily(Family):
     remembers = False
 
     def start(self, data: Any, init: str, rng: np.random.Generator) -> Sums:
-        """Return the posteriors from which the first parameters are estimated.
+        """Return the posteriors for estimating the first parameters.
 
-        ``"random"`` deals the rows out to the components at random, equally many to each, as in
-        the paper. ``"rows"`` gives each component the average of all rows pulled towards one of
-        them, and lets naive Bayes settle for a few iterations.
+        ``"random"`` assigns the rows to components at random, in equal numbers, as in the paper.
+        With ``"rows"`` the means of each component are the overall means moved towards one row,
+        followed by a few iterations of naive Bayes.
         """
         if isinstance(data, Streamed):
             return _start_streamed(data, init, self.problem.n_components, rng)
@@ -79,7 +79,7 @@ class BlockFamily(Family):
         return held_sums(data, posterior)
 
     def prepared(self, data: Any, sums: Sums) -> BlockModel | None:
-        """Return parameters with which holes can be drawn, before there are any others."""
+        """Return parameters for drawing missing entries, before there are any others."""
         if not data.has_holes:
             return None
         known = data.summed(known_sums, sums.shares)
@@ -92,7 +92,7 @@ class BlockFamily(Family):
     def candidates(
         self, data: Any, model: Any, sums: Any, step: int, proposals: Sequence[Proposal]
     ) -> list[Model]:
-        """Return the models to choose from: the old blocks with new parameters, and the new."""
+        """Return the candidate models: the old blocks with new parameters, and the new blocks."""
         models = [BlockModel(model.partitions, sums.histograms, sums.totals)]
         layouts = [model.tables]
         for proposal in proposals:
@@ -122,9 +122,9 @@ class BlockFamily(Family):
     def _best_of_each(
         self, old: BlockModel, new: BlockModel, n_jobs: int | None = None
     ) -> BlockModel:
-        """Return the model in which every class has those blocks that explain its share better.
+        """Return the model in which every class has the blocks that fit its share better.
 
-        Given the posteriors the expected log-likelihood is a sum over classes, so each may choose.
+        Given the posteriors, the expected log-likelihood is a sum over classes, so each can choose.
         """
         better = new.expected_log_likelihood() > old.expected_log_likelihood()
         if better.all():
@@ -143,7 +143,7 @@ class BlockFamily(Family):
     def prior_gain(self, before: Any, after: Any) -> float:
         """Return the gain in Σ a·log q, where a are the prior's pseudo-counts.
 
-        Blocks that differ have different priors, which cannot be compared: then it is 0.
+        Different blocks have different priors, which cannot be compared: then it is 0.
         """
         same = map(operator.is_, before.partitions, after.partitions)
         if self.problem.alpha == 0 or not all(same):
@@ -206,10 +206,10 @@ def _start_in_memory(
 
 
 def held_sums(data: EveryData, posterior: Any, dealt: bool = False) -> Sums:
-    """Return given posteriors with what learning blocks from them needs.
+    """Return given posteriors with the sums for learning blocks.
 
-    Where rows were `dealt` out, each to one component, a posterior is the share of equal rows that
-    a component has got, and the squares of the single rows' posteriors are these themselves.
+    If rows were `dealt` out, each to one component, a posterior is the share of equal rows that a
+    component got, and the sum of the squares of single rows' posteriors is the same.
     """
     if isinstance(data, Streamed):
         function = partial(chunk_sums.posterior_sums, n_jobs=data.n_jobs)
@@ -225,9 +225,9 @@ def held_sums(data: EveryData, posterior: Any, dealt: bool = False) -> Sums:
 
 
 def _settle(data: EveryData, average: FloatArray, own: FloatArray) -> tuple[Any, Mixture]:
-    """Run a few iterations of naive Bayes EM from components whose means lean towards `own`.
+    """Run a few iterations of naive Bayes EM from components whose means are close to `own`.
 
-    Returned are the sums of the last pass, and the mixture that they are under.
+    Returns the sums of the last pass, and the mixture under which they were computed.
     """
     n_components, n_variables = own.shape
     means = (1 - OWN_SHARE) * average + OWN_SHARE * own

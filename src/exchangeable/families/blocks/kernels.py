@@ -1,10 +1,9 @@
 """Inner loops of EM over blocks: counts, scores and posteriors, and histograms by count.
 
-Rows are taken in tiles. Where there are few words of bits, blocks are counted by masks and
-popcount, a word of all rows of the tile at a time; where there are many, each one of a row moves
-the counters of its blocks. The result is one number per bundle of blocks and row (`Bundles`).
-Posteriors and joint probabilities have one line per class. Weights count equal rows that were
-merged.
+Rows are processed in tiles. With few words of bits, blocks are counted by masks and popcount, one
+word of all rows of the tile at a time; with many words, each one of a row increments the counters
+of its blocks. The result is one number per bundle of blocks and row (`Bundles`). Posteriors and
+joint probabilities have one line per class. Weights count equal rows that were merged.
 """
 
 from typing import Any, NamedTuple
@@ -23,15 +22,15 @@ from exchangeable.runtime.kernels.vectors import TILE, logarithm, single_power, 
 _compile = compiled()
 
 COUNT_TILE = 1024
-"""Rows that are counted at a time."""
+"""Number of rows that are counted at a time."""
 ADD_TILE = 2048
-"""Rows that are added to a class's histograms at a time."""
+"""Number of rows that are added to a class's histograms at a time."""
 SCORED = 2048
-"""Rows that are looked up in the tables of one class before those of the next."""
+"""Number of rows that are looked up in the tables of one class before those of the next."""
 LOWEST = np.float32(-3e38)
-"""Stands for log 0 in single precision, so that differences are numbers."""
+"""Represents log 0 in single precision, so that differences are numbers."""
 MOSTLY = 0.25
-"""Where a larger share of a tile's rows has some mass, those without any are not left out."""
+"""If more than this share of a tile's rows has some mass, rows without mass are not skipped."""
 
 
 class Piece(NamedTuple):
@@ -48,7 +47,7 @@ class Piece(NamedTuple):
 
 @inlined
 def _four(a, b, c, d, masks, weights):  # type: ignore[no-untyped-def]
-    """Return the sum of the ones of four words under their masks, each by its weight."""
+    """Return the weighted sum of the numbers of ones of four words under their masks."""
     two = short_popcount(a & masks[0]) * weights[0] + short_popcount(b & masks[1]) * weights[1]
     others = short_popcount(c & masks[2]) * weights[2] + short_popcount(d & masks[3]) * weights[3]
     return two + others
@@ -93,9 +92,10 @@ def _add_ones(words, begin, end, masks, mask, count):  # type: ignore[no-untyped
 
 @_compile
 def count_states(ones, possible, masks, bundles, classes, piece):  # type: ignore[no-untyped-def]
-    """Write the numbers of rows with holes, made of states (see `hole_states`) in place of counts.
+    """Write the numbers of rows with missing entries, from states (see `hole_states`).
 
-    `ones` are the words of the entries known to be on, `possible` those of ones and holes.
+    `ones` are the words of the entries known to be on, `possible` those of ones and missing
+    entries.
     """
     first, last, offset, numbers = piece
     first_mask, word, mask = masks
@@ -204,7 +204,7 @@ def _look_up_classes(piece, start, stop, log_prior, bundles, table, joint):  # t
 def score_numbers(piece, priors, bundles, table, posterior):  # type: ignore[no-untyped-def]
     """Write the posteriors of a piece's rows and return their log-likelihood.
 
-    `table` holds the tables of the bundles, as `Bundles.spread` makes them.
+    `table` holds the tables of the bundles, as computed by `Bundles.spread`.
     """
     first, last = piece[0], piece[1]
     joint = np.empty((priors.log_prior.size, SCORED))
@@ -252,9 +252,9 @@ def limit_single(tables, log_prior):  # type: ignore[no-untyped-def]
 
 @_compile
 def estimate_numbers(piece, weights, log_prior, bundles, table):  # type: ignore[no-untyped-def]
-    """Return nearly the log-likelihood of a piece's rows, in single precision, faster.
+    """Return an approximate log-likelihood of a piece's rows, in single precision, faster.
 
-    By how much it may be wrong is told by `passes.single_error`.
+    `passes.single_error` bounds its error.
     """
     first, last = piece[0], piece[1]
     joint = np.empty((log_prior.size, SCORED), np.float32)
@@ -279,8 +279,8 @@ def estimate_numbers(piece, weights, log_prior, bundles, table):  # type: ignore
 def _add_masses(histogram, starts, numbers, line, column, mass):  # type: ignore[no-untyped-def]
     """Add masses to the bundles' histograms, by the numbers from a line and a column on.
 
-    Many rows have the same number: where additions to several bundles take turns, none waits for
-    the one before. So no bundle is left alone unless it is the only one.
+    Many rows have the same number: with additions to several bundles in turn, none waits for the
+    one before. So a bundle is only processed alone if it is the only one.
     """
     g, end = 0, column + mass.size
     if starts.size == 5:

@@ -1,4 +1,4 @@
-"""Blocks as masks of bits: the ones of a row in a block are those of its words under its masks.
+"""Blocks as bit masks: the ones of a row in a block are those of its words under the masks.
 
 Masks are few, because variables with similar means share words (`forms.Words`).
 """
@@ -17,11 +17,11 @@ from exchangeable.runtime.kernels.cache import compiled
 _compile = compiled()
 
 LONG_BITS = 64
-"""Bits of a long word; work is measured in these, whichever words there are."""
+"""Bits of a long word; work is measured in these, whatever the word size is."""
 
 
 class Masks(NamedTuple):
-    """Blocks as masks: block b has those from ``first[b]`` on, mask i being of ``word[i]``."""
+    """Blocks as masks: those of block b start at ``first[b]``; mask i is for ``word[i]``."""
 
     first: IntArray
     word: IntArray
@@ -45,18 +45,18 @@ class Masks(NamedTuple):
 
 
 class WeightedMasks(NamedTuple):
-    """Bundles as masks of short words, by which their numbers are sums.
+    """Bundles as masks of short words; the numbers of bundles are weighted sums of bit counts.
 
-    A variable adds to the number of its bundle what the digit of its block is worth.
+    A variable adds the place value of its block's digit to the number of its bundle.
 
     Attributes
     ----------
     first : array of shape (n_bundles + 1,)
-        Where the masks of each bundle begin. They are a multiple of four, the last ones empty.
+        The first mask of each bundle. Their number is a multiple of four; the last ones are empty.
     word, mask, weight : arrays of shape (n_masks,)
-        The word that each is of, its bits, and what each of its ones adds.
+        The word, the bits, and the value of each of its ones, for each mask.
     n_long : int
-        How many masks there would be if words were long, and none empty.
+        The number of masks if words were long and none were empty.
     """
 
     first: IntArray
@@ -104,8 +104,8 @@ def _list_masks(whole, first_mask, word, mask):  # type: ignore[no-untyped-def]
 def _list_weighted(whole, bundles, first_mask, word, mask, weight):  # type: ignore[no-untyped-def]
     """List the masks that have a bit, bundle after bundle.
 
-    Each bundle has a multiple of four; the last of them stay empty, as all are before. Returns how
-    many masks of long words there would be.
+    Each bundle has a multiple of four; the last of them stay empty, as all are before. Returns the
+    number of masks if words were long.
     """
     order, worth, first_block = bundles.order, bundles.worth, bundles.first_block
     per_long = LONG_BITS // SHORT_BITS

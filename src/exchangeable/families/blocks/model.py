@@ -1,4 +1,4 @@
-"""Classes or components made of independent blocks: their parameters, scores and answers."""
+"""Classes or components that consist of independent blocks: parameters, scores and queries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,11 +38,11 @@ WINNER = "the candidate that was the likeliest"
 
 @dataclass
 class BlockModel(Model):
-    """For each class its blocks and the weight of the rows seen, by count in each block.
+    """The blocks of each class, and the weight of the training rows by count in each block.
 
     The histograms are the sufficient statistics: they add up over batches. `tables` are the
-    parameters made of them, log q(l | y) − log C(m, l) for every block and count. `sketch` is what
-    batches leave behind to learn blocks from again; files do not keep it.
+    parameters computed from them, log q(l | y) − log C(m, l) for every block and count. `sketch` is
+    a sample of the batches from which blocks are learned again; files do not store it.
     """
 
     kind: ClassVar[str] = "blocks"
@@ -54,7 +54,7 @@ class BlockModel(Model):
 
     @classmethod
     def blank(cls, n_variables: int, n_classes: int) -> Self:
-        """Return a model that has seen no rows; its one block per class only holds the place."""
+        """Return a model that has seen no rows; its one block per class is a placeholder."""
         partition = Partition.whole(n_variables)
         histograms = [np.zeros(partition.table_size) for _ in range(n_classes)]
         return cls([partition] * n_classes, histograms, np.zeros(n_classes))
@@ -66,7 +66,7 @@ class BlockModel(Model):
 
     @classmethod
     def of_known_sums(cls, sums: Sequence[tuple[float, FloatArray, Any]], alpha: float) -> Self:
-        """Return the same, given what `known_sums` says of all rows."""
+        """Return the same from the result of `known_sums` for all rows."""
         histograms = []
         for total, on, hidden in sums:
             known = np.maximum(total - hidden, on)
@@ -106,7 +106,7 @@ class BlockModel(Model):
     ) -> None:
         """Compute the tables from the histograms, with Laplace smoothing (Theorem 4.2).
 
-        `like` are tables of the same partitions, where there are some.
+        `like` are tables of the same partitions, if there are any.
         """
         log_factorial = log_factorials(self.partitions[0].labels.size)
         tables = self._empty_tables(like)
@@ -144,7 +144,7 @@ class BlockModel(Model):
         """Compute the tables under a pooled prior.
 
         `pooled` holds, for each class, the share of the whole training set with each count of each
-        of its blocks; the class is given `strength` rows distributed like that.
+        of its blocks; each class gets `strength` pseudo-rows distributed accordingly.
         """
         tables = self._empty_tables(like)
         for y, partition in enumerate(self.partitions):
@@ -194,13 +194,13 @@ class BlockModel(Model):
         return result
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
-        """Return log P(e | y) for every row and class, e being what is known of the row."""
+        """Return log P(e | y) for every row and class; e are the known entries of the row."""
         if observed.holes is None:
             return score_tables(observed.ones, self.made_tables, n_jobs)
         return holes.score(observed, self.made_tables, n_jobs)
 
     def log_totals(self) -> FloatArray:
-        """Return log Σ_x P(x | y) of each class, by the values that scoring reads."""
+        """Return log Σ_x P(x | y) of each class, from the values that scoring reads."""
         tables = map(self.made_tables.of_class, range(self.n_classes))
         by_class = map(saved.block_totals, self.partitions, tables)
         return np.array([sum(float(some.sum()) for some in totals) for totals in by_class])
@@ -218,7 +218,7 @@ class BlockModel(Model):
         return holes.draw(observed, self.partitions[y], self.made_tables.of_class(y), rng)
 
     def drawn_rows(self, observed: Observed, y: int, uniforms: Uniforms) -> Rows:
-        """Return the same as binary rows, with y as seed, whose numbers may have been kept."""
+        """Do the same for binary rows; y is the seed, and its random numbers may be cached."""
         partition, table = self.partitions[y], self.made_tables.of_class(y)
         drawn = holes.draw_packed(observed, partition, table, lambda size: uniforms.first(y, size))
         return super().drawn_rows(observed, y, uniforms) if drawn is None else drawn
@@ -226,7 +226,7 @@ class BlockModel(Model):
     def expected_moments(
         self, data: RowsInMemory, posterior: FloatArray, least: float
     ) -> FloatArray:
-        """Return the moments of rows, as in `Sums`, holes by how probable they are to be on."""
+        """Return the moments of rows, as in `Sums`, with expectations for missing entries."""
         examples, tables = data.examples, self.made_tables
         if passes.is_linear(tables):
             return holes.single_moments(examples, posterior * (posterior > least), tables)
@@ -241,7 +241,7 @@ class BlockModel(Model):
         return self.partitions[y].n_blocks, self.n_variables
 
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> BlockSums:
-        """Score every row and sum what the next parameters and blocks are made of."""
+        """Score every row, and compute the sums for the next parameters and blocks."""
         examples, tables = data.examples, self.made_tables
         states = None
         if examples.holes is not None:
@@ -262,7 +262,7 @@ class BlockModel(Model):
         moments: bool,
         n_jobs: int | None,
     ) -> BlockSums:
-        """Return what the next step needs, given the posteriors."""
+        """Return the sums for the next step, given the posteriors."""
         if states is not None:
             return holes.complete_sums(counted, scores, self.made_tables, states, n_jobs)
         return passes.complete(counted, scores, moments=moments, n_jobs=n_jobs)
@@ -270,7 +270,7 @@ class BlockModel(Model):
     def expect_on(
         self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
     ) -> BlockSums | None:
-        """Do the same on a device, for complete rows and blocks that stay."""
+        """Do the same on a device, for complete rows and fixed blocks."""
         if moments or not on_device.can(data.examples):
             return None
         return passes.expect_on(device, data, self.made_tables, log_prior)
@@ -286,10 +286,10 @@ class BlockModel(Model):
     def best(
         cls, data: RowsInMemory, candidates: Sequence[Mixture], moments: bool = False
     ) -> tuple[BlockSums, Mixture]:
-        """Return the likeliest candidate, and what a pass under it sums; counts are shared.
+        """Return the candidate with the highest log-likelihood, and its sums; counts are shared.
 
-        The counts of the rows in its blocks are kept, so that blocks that stay as they are need not
-        be counted again. Which candidate has won the last time is the guess for the next.
+        The counts of the rows in its blocks are cached, so that unchanged blocks need not be
+        counted again. The previous winner is the first guess.
         """
         models: list[Any] = [candidate.model for candidate in candidates]
         log_prior, last = candidates[0].log_prior, len(candidates) - 1
@@ -317,7 +317,7 @@ class BlockModel(Model):
     def _best_by_scores(
         cls, data: RowsInMemory, candidates: Sequence[Mixture]
     ) -> tuple[BlockSums, Mixture]:
-        """Do the same for rows with holes in blocks that have too many states."""
+        """Do the same for rows with missing entries in blocks with too many states."""
         models: list[Any] = [candidate.model for candidate in candidates]
         log_prior = candidates[0].log_prior
         worth = [
@@ -328,7 +328,7 @@ class BlockModel(Model):
         return models[winner].expect(data, log_prior), candidates[winner]
 
     def expected_log_likelihood(self) -> FloatArray:
-        """Return, for each class, Σ h·log(q / C) over its histogram: what its rows are worth."""
+        """Return Σ h·log(q / C) over the histogram of each class: its log-likelihood."""
         worth = []
         for histogram, table in zip(
             self.histograms, self.made_tables.split(self.made_tables.values), strict=True
@@ -338,7 +338,7 @@ class BlockModel(Model):
         return np.array(worth)
 
     def log_linear(self) -> LogLinear:
-        """Return what complete rows score: linear terms where every variable is a block."""
+        """Return the scores of complete rows: linear terms if every variable is a block."""
         tables = self.made_tables
         if not passes.is_linear(tables):
             nothing = np.zeros((self.n_variables, self.n_classes))
@@ -360,9 +360,9 @@ class BlockModel(Model):
         return model
 
     def contributions(self, row: IntArray, y: int) -> tuple[float, FloatArray]:
-        """Return what the empty row scores in class y and what each of the row's ones adds.
+        """Return the score of the empty row in class y, and what each of the row's ones adds.
 
-        In a block with n ones these share table[n] − table[0] equally.
+        In a block with n ones, these share table[n] − table[0] equally.
         """
         partition, table = self.partitions[y], self.made_tables.of_class(y)
         zero = table[partition.starts]
@@ -377,19 +377,19 @@ class BlockModel(Model):
         return OnPage("blocks", "exchangeable.families.blocks", data, 4.0 * values.size)
 
     def encode(self) -> Arrays:
-        """Return the parameters as the arrays that a file keeps."""
+        """Return the parameters as arrays for a file."""
         return saved.encode(self.partitions, self.histograms, self.totals, self.made_tables)
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the model of arrays that were read, everything checked."""
+        """Return the model from arrays of a file, after checking everything."""
         return cls(*saved.decode(arrays))
 
 
 def known_sums(
     examples: Examples, posterior: FloatArray
 ) -> list[tuple[float, FloatArray, FloatArray | float]]:
-    """Return the weight of each class, and of its rows with a variable on, or not known."""
+    """Return the weight of each class, and of its rows with each variable on, or missing."""
     totals = examples.weights @ posterior
     seen_on = holes.sums_over(examples, examples.rows, posterior)
     unknown: Any = [0.0] * totals.size
@@ -410,7 +410,7 @@ def log_ways(partition: Partition) -> FloatArray:
 
 
 def row_counts_of(data: RowsInMemory, partitions: list[Partition]) -> RowCounts:
-    """Return the rows' counts in some blocks, counting those that are new."""
+    """Return the rows' counts in some blocks, counting only those that are new."""
     kept: list[RowCounts] = data.memo.setdefault(COUNTS, [])
     for counted in kept:
         if counted.is_of(partitions):

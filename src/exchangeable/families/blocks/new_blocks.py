@@ -1,4 +1,4 @@
-"""Counting the rows in blocks that are new: in memory, or by a pass over chunks."""
+"""Counting the rows in new blocks: in memory, or by a pass over chunks."""
 
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from exchangeable.structure.proposals import Proposal
 def histograms_in(
     data: InMemory | Streamed, sums: Any, blocks: Proposal, layout: Tables, classes: IntArray
 ) -> list[FloatArray]:
-    """Return the histograms of some classes in new blocks, whose layout is given."""
+    """Return the histograms of some classes in new blocks with a given layout."""
     if blocks.count is not None and (blocks.drawn or not holes.few_states(layout)):
         return blocks.count(classes)
     if data.has_holes:
@@ -37,7 +37,7 @@ def histograms_in(
 def _holed_histograms(
     data: InMemory | Streamed, sums: Any, blocks: Proposal, layout: Tables, classes: IntArray
 ) -> list[FloatArray]:
-    """Do the same for rows with holes, by their states in the blocks."""
+    """Do the same for rows with missing entries, by their states in the blocks."""
     of_classes = Tables.layout([blocks.partitions[y] for y in classes])
     if isinstance(data, Streamed):
         by_state = _streamed_histograms(data, sums, blocks, classes)
@@ -66,7 +66,7 @@ def _streamed_histograms(
 def _counted_histograms(
     data: InMemory, sums: Any, blocks: Proposal, layout: Tables, classes: IntArray
 ) -> list[FloatArray]:
-    """Return the same in memory, where what is counted is kept."""
+    """Return the same in memory, where counts are cached."""
     kept: list[RowCounts] = data.memo.setdefault(COUNTS, [])
     counted, left = RowCounts.begin(data.examples, blocks.partitions, layout, kept)
     kept.append(counted)

@@ -1,7 +1,7 @@
-"""Mixtures of blocks whose rows come in batches: stochastic EM.
+"""Mixtures of blocks updated in batches, by stochastic EM.
 
-The sums of the rows so far lean towards those of each new part by a step that shrinks as rows come
-in (`families.common.steps`). Blocks are revised now and then, on a sample of all rows.
+The sums of the rows so far move towards those of each new part with a decreasing step size
+(`families.common.steps`). Blocks are revised now and then, on a sample of all rows.
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ from exchangeable.families.problem import Problem
 from exchangeable.structure.proposals import learners_of
 
 ROUNDS = 3
-"""Steps of structural EM with each learner of blocks, where they are revised."""
+"""Steps of structural EM with each block learner when blocks are revised."""
 
 
 class BlockStream:
@@ -29,7 +29,7 @@ class BlockStream:
 
     @staticmethod
     def keep(mixture: Mixture, rows: Examples) -> Mixture:
-        """Return a fitted mixture that remembers some of the rows it was fitted to."""
+        """Return a fitted mixture that keeps a sample of the rows it was fitted to."""
         model: Any = mixture.model
         sketch = _extended(model.sketch or Sketch.empty(model.n_variables, 1), rows)
         sketch = replace(sketch, learned=sketch.totals)
@@ -70,7 +70,7 @@ def _with_sketch(model: Any, sketch: Sketch) -> BlockModel:
 
 
 def _revised(problem: Problem, mixture: Mixture, sketch: Sketch, n_jobs: int | None) -> Mixture:
-    """Return the mixture with other blocks, where these make the kept rows likelier."""
+    """Return the mixture with other blocks, if these increase the likelihood of the sample."""
     examples = merge_equal_rows(sketch.observed, sketch.sample_weights)[0]
     data = InMemory(examples, n_jobs=n_jobs)
     family = BlockFamily(replace(problem, examples=examples))

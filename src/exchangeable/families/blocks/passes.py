@@ -33,7 +33,7 @@ class Posteriors:
     Attributes
     ----------
     log_likelihood : float
-        Of all examples, each by its weight.
+        Weighted log-likelihood of all examples.
     posterior : array of shape (n_rows, n_classes)
         P(y | x); the posteriors of a class are contiguous in memory.
     """
@@ -44,12 +44,12 @@ class Posteriors:
 
 @dataclass(frozen=True)
 class BlockSums(Sums):
-    """What the next parameters and blocks are made of.
+    """Sums for the next parameters and blocks.
 
     Attributes
     ----------
     histograms : list of arrays
-        For each class the posterior weight of the rows by count in each of its blocks.
+        The posterior weight of the rows of each class by count in each of its blocks.
     """
 
     histograms: list[FloatArray]
@@ -68,11 +68,11 @@ def likeliest(
     guess: int,
     n_jobs: int | None = None,
 ) -> tuple[int, Posteriors]:
-    """Return which candidate makes the rows likeliest, and their posteriors under it.
+    """Return the candidate with the highest likelihood, and the posteriors under it.
 
-    The `guess` is scored; the others are first estimated in single precision, and scored only
-    where that does not show that they are less likely. Of several that are equally likely the last
-    candidate comes last, otherwise the later one first.
+    The `guess` is scored; the others are first estimated in single precision, and scored only if
+    that does not show that they are less likely. Among equally likely ones the last candidate has
+    the lowest priority, and otherwise later ones come first.
     """
     tables = run(lambda each: each[0].counter.bundles.spread(each[1]), candidates, n_jobs)
     pairs = [(counts, table) for (counts, _), table in zip(candidates, tables, strict=True)]
@@ -112,7 +112,7 @@ def _scoring(
 def _limiting(
     counts: RowCounts, table: FloatArray, tables: Tables, log_prior: FloatArray
 ) -> Job[Any, Any, float]:
-    """Return the job of an upper limit of the log-likelihood, infinite where none is known."""
+    """Return the job that computes an upper bound of the log-likelihood, or infinity."""
     examples, bundles = counts.counter.examples, counts.counter.bundles
     error = examples.total * single_error(tables, log_prior)
     parts = examples.parts(counts.steps + log_prior.size)
@@ -130,10 +130,10 @@ def _limiting(
 
 
 def single_error(tables: Tables, log_prior: FloatArray) -> float:
-    """Return by how much log P of a row may be wrong in single precision.
+    """Return the maximum error of log P of a row in single precision.
 
-    Each of its look-ups and sums may be wrong by one part in 2^24 of the largest score that there
-    can be, each e^x by 1e-6. It is not finite where something is impossible.
+    Each look-up and sum has an error of at most one part in 2^24 of the largest possible score,
+    each e^x of 1e-6. The bound is not finite if something is impossible.
     """
     return float(kernels.limit_single(tables.arrays, log_prior))
 
@@ -147,7 +147,7 @@ def histograms(
 ) -> list[FloatArray]:
     """Return the histograms of all classes, zero except for `classes`, from posteriors of all.
 
-    `uncounted` are the classes whose rows have still to be counted, if there are any.
+    `uncounted` are the classes whose rows have not been counted yet, if there are any.
     """
     return _counting(counts, posterior, classes, classes, uncounted).run(n_jobs)
 
@@ -178,7 +178,7 @@ def _counting(
         is_new[uncounted] = True
     bundles, by_class = counts.counter.bundles, one_class_per_line(posterior)
     if counts.kept is None:
-        # Reading a bundle's sums once is much less than a step per number.
+        # Reading a bundle's sums once takes much less time than a step per number.
         parts = examples.parts(counts.steps, int(bundles.starts[-1]))
         shares = [(span, slice(None)) for span in parts]
     else:
@@ -206,7 +206,7 @@ def _counting(
 def complete(
     counts: RowCounts, posteriors: Posteriors, *, moments: bool = True, n_jobs: int | None = None
 ) -> BlockSums:
-    """Return what the next step needs, given the posteriors."""
+    """Return the sums for the next step, given the posteriors."""
     examples, posterior = counts.counter.examples, posteriors.posterior
     classes = np.arange(posterior.shape[1])
     jobs: list[Job[Any, Any, Any]] = [_counting(counts, posterior, classes, classes)]
@@ -231,9 +231,9 @@ def expect(
     moments: bool = True,
     n_jobs: int | None = None,
 ) -> BlockSums:
-    """Score every row and sum what the next parameters and blocks are made of.
+    """Score every row, and compute the sums for the next parameters and blocks.
 
-    Rows must have no holes: see `holes` for those that do.
+    Rows must be complete: see `holes` for other rows.
     """
     if not moments and is_linear(tables):
         return expect_linear(examples, tables, log_prior, n_jobs)
@@ -248,14 +248,14 @@ def all_single(tables: Tables) -> bool:
 
 
 def is_linear(tables: Tables) -> bool:
-    """Whether every variable is a block, and no value impossible: then scores are linear."""
+    """Whether every variable is a block, and no value impossible, so that scores are linear."""
     return all_single(tables) and bool(np.isfinite(tables.values).all())
 
 
 def expect_linear(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
 ) -> BlockSums:
-    """Do the same where every variable is a block: naive Bayes, a linear score."""
+    """Do the same if every variable is a block: naive Bayes, a linear score."""
     scores = _score_singles(examples, tables, log_prior, n_jobs)
     return BlockSums(
         scores.log_likelihood,
@@ -285,7 +285,7 @@ def expect_on(device: Any, data: RowsInMemory, tables: Tables, log_prior: FloatA
 def single_histograms(
     examples: Examples, posterior: FloatArray, tables: Tables, n_jobs: int | None = None
 ) -> list[FloatArray]:
-    """Return the histograms of all classes where every variable is a block: sums over ones."""
+    """Return the histograms of all classes if every variable is a block: sums over ones."""
     ones = sum_moments(examples, posterior, 1, n_jobs)[0]
     off = 2 * tables.labels.astype(np.int64)  # every block has two entries
     histogram = np.empty(tables.values.size)

@@ -1,4 +1,4 @@
-"""Inner loops that answer for one class about rows with holes: marginals, completions, draws.
+"""Inner loops of queries for one class about rows with missing entries.
 
 Rows are `HoledRows`, tables `HoleTables` with one class.
 """
@@ -25,25 +25,25 @@ from exchangeable.runtime.kernels.vectors import exponential
 _compile = compiled()
 
 MOST_STEPS = 1 << 18
-"""Steps of distributions that draws keep; those of further states are computed each time."""
+"""Maximum number of cached steps of distributions for draws; others are computed each time."""
 
 
 class DrawWorkspace(NamedTuple):
-    """Room for draws of one class, and the distributions of counts that were computed before.
+    """Workspace for draws of one class, and a cache of the distributions of counts.
 
     Attributes
     ----------
     wanted, remaining : arrays of shape (n_blocks,)
-        Numbers of hidden ones and of holes left.
+        Remaining numbers of hidden ones and of missing entries.
     first_state : array of shape (n_blocks,)
         The number of each block's first state (see `hole_states`).
     first_step : array of shape (n_states,)
-        Where the steps of each state begin in `kept`, −1 where they are not there.
+        The start of the steps of each state in `kept`, −1 if they are not there.
     kept : array
-        The steps of the distribution functions of hidden ones, as `_write_steps` writes them; the
-        last ``n_variables + 4`` entries are for those that are not kept.
+        The steps of the distribution functions of hidden ones, as written by `_write_steps`; the
+        last ``n_variables + 4`` entries are for those that are not cached.
     n_kept : array of shape (2,)
-        How much of `kept` is used, and how much may be.
+        The used and the available size of `kept`.
     """
 
     wanted: IntArray
@@ -55,7 +55,7 @@ class DrawWorkspace(NamedTuple):
 
     @classmethod
     def of(cls, sizes: IntArray) -> Self:
-        """Return room for blocks of these sizes."""
+        """Return the workspace for blocks of these sizes."""
         wanted, remaining = np.zeros((2, sizes.size), dtype=np.int64)
         ends = np.cumsum(n_states(sizes))
         first_state = ends - n_states(sizes)
@@ -72,10 +72,10 @@ class DrawWorkspace(NamedTuple):
         )
 
 
-# Rows that are written have their known entries already.
+# Rows that are written contain their known entries already.
 @inlined
 def write_chances(rows, row, chance, buffer, out):  # type: ignore[no-untyped-def]
-    """Write into every hole of a row the probability of its block to be on."""
+    """Write into every missing entry of a row the probability of its block to be on."""
     holes = ones_of(rows.holes, row, buffer)
     for k in range(holes.size):
         out[holes[k]] = chance[rows.labels[holes[k], 0]]
@@ -83,7 +83,7 @@ def write_chances(rows, row, chance, buffer, out):  # type: ignore[no-untyped-de
 
 @inlined
 def write_first(rows, row, wanted, buffer, out):  # type: ignore[no-untyped-def]
-    """Write into the holes of a row as many ones as are wanted in its blocks, the first on."""
+    """Fill in the holes of a row with the wanted number of ones per block, first entries on."""
     holes = ones_of(rows.holes, row, buffer)
     for k in range(holes.size):
         b = rows.labels[holes[k], 0]
@@ -93,7 +93,7 @@ def write_first(rows, row, wanted, buffer, out):  # type: ignore[no-untyped-def]
 
 @inlined
 def write_drawn(rows, row, wanted, remaining, uniform, buffer, out):  # type: ignore[no-untyped-def]
-    """Write into the holes of a row as many ones as are wanted in its blocks, drawn."""
+    """Fill in the missing entries of a row with the wanted number of ones per block, at random."""
     holes = ones_of(rows.holes, row, buffer)
     for k in range(holes.size):
         j = holes[k]
@@ -106,7 +106,7 @@ def write_drawn(rows, row, wanted, remaining, uniform, buffer, out):  # type: ig
 
 @inlined
 def pick(shares, uniform):  # type: ignore[no-untyped-def]
-    """Return the index that a uniform number stands for, in proportion to the shares."""
+    """Return the index selected by a uniform number, in proportion to the shares."""
     rest, last = uniform * total(shares), 0
     for i in range(shares.size):
         if shares[i] > 0.0:
@@ -119,9 +119,9 @@ def pick(shares, uniform):  # type: ignore[no-untyped-def]
 
 @_compile
 def hidden_chances(rows, tables, counters, memo, chance, out):  # type: ignore[no-untyped-def]
-    """Write P(x_j = 1 | e) into the holes of every row, for one class.
+    """Write P(x_j = 1 | e) into the missing entries of every row, for one class.
 
-    `chance` is room for a number per block.
+    `chance` is workspace for a number per block.
     """
     starts, entry, hidden, touched, buffer = counters
     keys, _, means, _, _, offsets = memo
@@ -142,10 +142,10 @@ def hidden_chances(rows, tables, counters, memo, chance, out):  # type: ignore[n
 
 @_compile
 def complete_rows(rows, tables, counters, wanted, out, score):  # type: ignore[no-untyped-def]
-    """Fill the holes of every row by the most probable for one class; write its log-probability.
+    """Write the most probable completion of every row for one class, and its log-probability.
 
-    In a block all completions with the same number of ones are equally likely; the first are on.
-    `wanted` is room for a number per block.
+    In a block all completions with the same number of ones are equally likely; the first entries
+    are on. `wanted` is workspace for a number per block.
     """
     table, entry, hidden = tables.values, counters.entry, counters.hidden
     for row in range(out.shape[0]):
@@ -163,10 +163,10 @@ def complete_rows(rows, tables, counters, wanted, out, score):  # type: ignore[n
 
 @_compile
 def draw_rows(rows, tables, counters, workspace, of_block, of_entry, out):  # type: ignore[no-untyped-def]
-    """Fill the holes of every row at random for one class, by uniform numbers.
+    """Fill in the missing entries of every row at random for one class, by uniform numbers.
 
     ``of_block[row, b]`` chooses the number of hidden ones of a block, ``of_entry[row, j]`` whether
-    the next hole is one of them. `workspace` is `DrawWorkspace`.
+    the next missing entry is one of them. `workspace` is `DrawWorkspace`.
     """
     starts, entry, hidden, touched, buffer = counters
     wanted, remaining, first_state, first_step, kept, _ = workspace
@@ -193,7 +193,7 @@ def draw_bits(rows, span, tables, counters, workspace, of_block, of_entry, out):
     starts, entry, hidden, _, _ = counters
     wanted, _, first_state, first_step, kept, _ = workspace
     nothing, unit = np.uint64(0), np.uint64(1)
-    # Rows are not taken out of their arrays: counting references would cost more than the draws.
+    # Rows are not taken out of their arrays: reference counting would cost more than the draws.
     for row in range(span[0], span[1]):
         r = row - span[0]
         copy(starts, entry)
@@ -229,17 +229,17 @@ def draw_bits(rows, span, tables, counters, workspace, of_block, of_entry, out):
 
 @inlined
 def _state(first_state, count, holes):  # type: ignore[no-untyped-def]
-    """Return the number of a block's state, −1 where states are not numbered."""
+    """Return the number of a block's state, −1 if states are not numbered."""
     at_most = count + holes
     return first_state + at_most * (at_most + 1) // 2 + count if first_state >= 0 else -1
 
 
 @_compile
 def _write_steps(tables, entry, holes, state, workspace):  # type: ignore[no-untyped-def]
-    """Write P(hidden ones ≤ s) for s < holes, and 2 where there cannot be more than s.
+    """Write P(hidden ones ≤ s) for s < holes, and 2 if there cannot be more than s.
 
     Steps are written by fours, so that counting them has few branches; those left over are 2. They
-    are kept for their state while there is room. Returns where they begin.
+    are cached for their state while there is space. Returns their start.
     """
     table, log_factorial, kept = tables.values, tables.log_factorial, workspace.kept
     size, n_kept = (holes + 3) // 4 * 4, workspace.n_kept
@@ -266,7 +266,7 @@ def _write_steps(tables, entry, holes, state, workspace):  # type: ignore[no-unt
 
 @inlined
 def _count_steps(steps, begin, holes, uniform):  # type: ignore[no-untyped-def]
-    """Return the number of hidden ones that a uniform number stands for."""
+    """Return the number of hidden ones selected by a uniform number."""
     count = 0
     for s in range(begin, begin + holes, 4):
         # NumPy's truth values do not add up, which matters without the compiler.

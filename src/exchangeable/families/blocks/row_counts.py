@@ -1,9 +1,9 @@
-"""The counts of all rows in the blocks of all classes, kept from one pass of EM to the next.
+"""The counts of all rows in the blocks of all classes, cached between passes of EM.
 
-A pass of EM looks counts up, or adds rows up by them, and needs the counts of each row for that.
-They are kept while they fit into `MOST_KEPT` bytes, several blocks in one number (`Bundles`), so
-that blocks which do not change are counted once; beyond that every pass counts a few rows, uses
-their numbers, and forgets them.
+A pass of EM looks counts up, or adds rows up by them, and so needs the counts of each row. They are
+cached if they fit into `MOST_KEPT` bytes, several blocks in one number (`Bundles`), so that
+unchanged blocks are counted once; otherwise every pass counts a few rows at a time, uses their
+numbers, and discards them.
 """
 
 import itertools
@@ -29,20 +29,20 @@ from exchangeable.runtime.threads import run
 Numbers = npt.NDArray[np.unsignedinteger[Any]]
 
 MOST_KEPT = 1 << 26
-"""Bytes that the numbers of all rows may take to be kept."""
+"""Maximum size in bytes of the numbers of all rows for caching them."""
 PIECE = 2048
-"""Rows that are counted at a time where numbers are not kept."""
+"""Number of rows that are counted at a time if numbers are not cached."""
 WORTH_WALKING = 4
-"""A step of walking over ones takes as long as this many words under a mask."""
+"""Listing a one takes as long as this many words under a mask."""
 MOST_MASKS = 1 << 20
-"""Where blocks times words are more than this, masks are not even tried."""
+"""If blocks times words exceed this, masks are not even tried."""
 
 
 @dataclass(frozen=True)
 class Counter:
-    """How the rows' counts in some blocks are found: by masks, or by walking over the ones.
+    """How the rows' counts in some blocks are computed: by masks, or by listing the ones.
 
-    `layout` has an entry for every block and count, or state where rows have holes.
+    `layout` has an entry for every block and count, or state if rows have missing entries.
     """
 
     examples: Examples
@@ -52,9 +52,9 @@ class Counter:
 
     @classmethod
     def of(cls, examples: Examples, layout: Tables) -> Self:
-        """Choose the way that takes fewer steps.
+        """Choose the method that takes fewer steps.
 
-        Rows with holes have states in place of counts, and these are found by masks.
+        Rows with missing entries have states in place of counts, which are computed by masks.
         """
         if examples.holes is not None:
             layout = state_layout(layout)
@@ -75,7 +75,7 @@ class Counter:
 
     @property
     def steps(self) -> float:
-        """How much work the counts of a row are."""
+        """The work for the counts of a row."""
         if self.masks is None:
             return _steps_walked(self.examples, self.layout)
         n_words = 1 if self.examples.holes is None else 2
@@ -109,7 +109,7 @@ class RowCounts:
     partitions : sequence of Partition
         The blocks of each class.
     kept : array of shape (n_bundles, n_rows), or None
-        The numbers of all rows, where they are kept.
+        The numbers of all rows, if they are cached.
     """
 
     counter: Counter
@@ -124,7 +124,7 @@ class RowCounts:
         known: Sequence["RowCounts"] = (),
         n_jobs: int | None = None,
     ) -> Self:
-        """Count the rows, except for classes whose very partition is among the `known`."""
+        """Count the rows, except for classes whose partition objects are among the `known`."""
         counts, uncounted = cls.begin(examples, partitions, Tables.layout(partitions), known)
         if uncounted.size:
             run(
@@ -142,9 +142,9 @@ class RowCounts:
         layout: Tables,
         known: Sequence["RowCounts"] = (),
     ) -> tuple[Self, IntArray]:
-        """Return the counts of the classes whose very partition is among the `known`.
+        """Return the counts of the classes whose partition objects are among the `known`.
 
-        The classes that `count` must still be called for come with them.
+        They come with the classes for which `count` must still be called.
         """
         counter = Counter.of(examples, layout)
         dtype, n_rows = np.dtype(counter.bundles.number_type), examples.rows.n_rows
@@ -157,13 +157,13 @@ class RowCounts:
         return cls(counter, partitions, kept), np.flatnonzero(uncounted)
 
     def count(self, span: tuple[int, int], classes: IntArray) -> None:
-        """Count some rows in the blocks of some classes, where counts are kept."""
+        """Count some rows in the blocks of some classes, if counts are cached."""
         if self.kept is not None and classes.size:
             self.counter.write(classes, Piece(*span, 0, self.kept))
 
     @classmethod
     def when_asked(cls, examples: Examples, layout: Tables) -> Self:
-        """Return counts that are used once, and so are not kept."""
+        """Return counts that are used once, and therefore not cached."""
         return cls(Counter.of(examples, layout), (), None)
 
     def _copy_to(
@@ -173,7 +173,7 @@ class RowCounts:
         bundles: Bundles,
         uncounted: npt.NDArray[np.bool_],
     ) -> None:
-        """Copy the numbers of the uncounted classes whose very partitions are counted here."""
+        """Copy the numbers of the uncounted classes whose partition objects are counted here."""
         if self.kept is None:
             return
         first = self.counter.bundles.first_bundle
@@ -191,11 +191,11 @@ class RowCounts:
 
     @property
     def steps(self) -> float:
-        """How much work it is to have the numbers of a row."""
+        """The work for the numbers of a row."""
         return self.counter.n_bundles + (self.counter.steps if self.kept is None else 0.0)
 
     def pieces(self, span: tuple[int, int]) -> Iterator[Piece]:
-        """Yield the numbers of some rows, a few thousand rows at a time unless they are kept."""
+        """Yield the numbers of some rows, a few thousand rows at a time unless they are cached."""
         if self.kept is not None:
             yield Piece(*span, 0, self.kept)
             return

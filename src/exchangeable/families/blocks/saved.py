@@ -1,4 +1,4 @@
-"""Models of blocks in files."""
+"""Models of blocks in model files."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ ARRAYS = ("labels", "histograms", "totals", "tables")
 def encode(
     partitions: list[Partition], histograms: list[FloatArray], totals: FloatArray, tables: Tables
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that a file keeps."""
+    """Return the arrays for a file."""
     return {
         "labels": stacked_labels(partitions),
         "histograms": np.concatenate(histograms),
@@ -37,7 +37,7 @@ def encode(
 def decode(
     arrays: Mapping[str, npt.NDArray[Any]],
 ) -> tuple[list[Partition], list[FloatArray], FloatArray, Tables]:
-    """Return the parameters of arrays that were read, everything checked."""
+    """Return the parameters from arrays of a file, after checking everything."""
     labels, histograms, totals, values = needed(arrays, ARRAYS)
     partitions = checked_partitions(labels, values.size)
     size = sum(partition.table_size for partition in partitions)

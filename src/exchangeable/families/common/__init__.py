@@ -1,1 +1,1 @@
-"""What two or more families read."""
+"""Code shared by several families."""

@@ -1,9 +1,9 @@
-"""The rows of each class, their holes drawn once from a model.
+"""The rows of each class, with missing entries drawn once from a model.
 
-Blocks and trees are chosen from such rows; what is chosen is then judged by the exact likelihood.
-Draws are always from the same random numbers, so that choices change only with the parameters. In
-memory the rows of a class take these one after the other; in chunks a `Completion` finds the place
-that each row would have there.
+Blocks and trees are chosen from such rows, and the choice is then judged by the exact likelihood.
+Draws always use the same random numbers, so that choices change only with the parameters. In memory
+the rows of a class use these one after the other; in chunks a `Completion` computes the place that
+each row would have there.
 """
 
 from dataclasses import dataclass
@@ -29,23 +29,23 @@ from exchangeable.families.contract import Model
 from exchangeable.runtime.kernels.uniforms import Uniforms
 
 UNIFORMS, MOST_UNIFORMS = "uniform numbers", 3 << 22
-"""Under what name the numbers for draws are kept, and how many of them for all classes."""
+"""The name under which the random numbers are cached, and their maximum number for all classes."""
 FEW_ROWS = 256
-"""Fewer packed rows are not worth sums for all values of a byte."""
+"""With fewer packed rows, sums for all values of a byte are not worthwhile."""
 
 
 @dataclass(frozen=True)
 class ClassRows:
-    """The rows of one class, without holes.
+    """The rows of one class, without missing entries.
 
     Attributes
     ----------
     rows : Rows
-        Rows, among which are those of the class.
+        Rows that include those of the class.
     group : Group
-        Which they are, and how much of them is the class's.
+        Which rows they are, and their weight in the class.
     posterior : array
-        How probable it is that each is of the class.
+        The probability of the class for each of them.
     """
 
     rows: Rows
@@ -54,7 +54,7 @@ class ClassRows:
 
     @property
     def moments(self) -> FloatArray:
-        """Sums over the rows with each variable on, as in `Sums`, of this one class."""
+        """Sums over the rows with each variable on, as in `Sums`, for this class."""
         weights, n_rows = self.group.weights, self.rows.n_rows
         if self.rows.indptr.size or self.group.members.size < n_rows or n_rows < FEW_ROWS:
             squares = Group(self.group.members, weights * self.posterior)
@@ -69,7 +69,7 @@ class ClassRows:
 def class_rows(
     examples: Examples, posterior: FloatArray, y: int, model: Model | None, least: float
 ) -> ClassRows:
-    """Return the rows in memory that are of class y with more probability than `least`."""
+    """Return the rows in memory that belong to class y with a probability above `least`."""
     of_class = posterior[:, y]
     members = np.flatnonzero(of_class > least)
     share = of_class.take(members)
@@ -97,24 +97,24 @@ def _drawn(
 
 @dataclass(frozen=True)
 class Completion:
-    """How the holes of rows in chunks are drawn, so that each row's draws are those in memory.
+    """How missing entries of rows in chunks are drawn, with the same draws as in memory.
 
     Attributes
     ----------
     model : Model
-        What they are drawn from.
+        The model from which they are drawn.
     recipe : PosteriorRecipe
-        How posteriors are found.
+        How posteriors are computed.
     member : array of shape (n_rows,)
-        Which distinct row each row is.
+        The number of each row's distinct row.
     rank : array of shape (n_distinct, n_classes)
-        The rank of each distinct row among those of a class; −1 where it is not of the class.
+        The rank of each distinct row among those of a class; −1 if it does not belong to it.
     n_inside : array of shape (n_classes,)
         Number of distinct rows of each class.
     order : array of shape (n_distinct,), or empty
-        In which order rows take random numbers, where it is that of their states.
+        The order in which rows use random numbers, if it is that of their states.
     crowds : tuple of Crowd
-        Where they then stand, for each class.
+        Their places in the stream, for each class.
     """
 
     model: Model
@@ -134,7 +134,7 @@ class Completion:
         sizes: npt.NDArray[np.int32],
         order: IntArray,
     ) -> "Completion":
-        """Find the places, given what `sizes_drawn` says of the distinct rows."""
+        """Compute the places, from the result of `sizes_drawn` about the distinct rows."""
         inside = sizes >= 0
         rank = np.where(inside, np.cumsum(inside, axis=0) - 1, -1)
         crowds = [
@@ -169,7 +169,7 @@ class Completion:
         if isinstance(taken, tuple):
             part = part_rows(self.model.n_variables)
             places = stretches_by_rank(rank[members], int(self.n_inside[y]), taken, part)
-        elif not self.crowds:  # no row has holes
+        elif not self.crowds:  # no row has missing entries
             places = taken[:, 0], taken[:, 0]
         else:
             here = distinct[members]
@@ -181,9 +181,9 @@ class Completion:
 def sizes_drawn(
     chunk: Chunk, model: Model, recipe: PosteriorRecipe, least: float, n_jobs: int | None
 ) -> dict[int, npt.NDArray[np.int32]]:
-    """Return, by the number of a chunk's first row, how many random numbers each row takes.
+    """Return the number of random numbers of each row, by the number of a chunk's first row.
 
-    It is −1 for classes that a row does not belong to, and 0 where all rows take the same.
+    It is −1 for classes that a row does not belong to, and 0 if all rows use equally many.
     """
     examples = chunk.examples
     if not examples.weights.size:

@@ -1,4 +1,4 @@
-"""How often each count of a block occurs in the training set: the pooled prior of q."""
+"""The pooled prior of count distributions: the frequency of each count in the training set."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Smoothing of how often each count occurs, with the width that predicts left-out rows best."""
+"""Kernel smoothing of count histograms, with the width that predicts left-out rows best."""
 
 import numpy as np
 
@@ -9,16 +9,16 @@ from exchangeable.runtime.kernels.loops import copy, divide, fill, inlined, larg
 _compile = compiled(fastmath={"reassoc", "contract"})
 
 NARROW = 0.3
-"""A kernel narrower than this is not worth having."""
+"""Narrower kernels are not worthwhile."""
 TRACE = 1e-5
-"""Mass of a count below this share of the whole is not worth smoothing."""
+"""Counts with less than this share of the mass are not smoothed."""
 
 
 @inlined
 def _kernel(bandwidth, below, above, out):  # type: ignore[no-untyped-def]
-    """Write a Gaussian kernel with sum 1 that reaches this many counts below and above.
+    """Write a Gaussian kernel with sum 1 that extends this many counts below and above.
 
-    The factors from e^{−d² / 2b²} to that of the next distance fall evenly.
+    The factors from e^{−d² / 2b²} to that of the next distance decrease evenly.
     """
     value, mass = 1.0, 1.0
     factor, change = np.exp(-0.5 / bandwidth**2), np.exp(-1.0 / bandwidth**2)
@@ -37,10 +37,10 @@ def _kernel(bandwidth, below, above, out):  # type: ignore[no-untyped-def]
 
 @inlined
 def smooth_counts(histograms, width, out, stays):  # type: ignore[no-untyped-def]
-    """Write each histogram with each count's mass spread by a Gaussian kernel.
+    """Write each histogram with the mass of each count spread by a Gaussian kernel.
 
-    The bandwidth is width·(count + 1); where it is small, or the mass is, the mass stays.
-    ``stays[y, count]`` gets the share of a count's mass that stays there.
+    The bandwidth is width·(count + 1); if it or the mass is small, the mass stays. ``stays[y,
+    count]`` is set to the share of a count's mass that stays there.
     """
     n_histograms, size = histograms.shape
     first = min(int(np.ceil(NARROW / width)) - 1, size) if width > 0.0 else size
@@ -74,8 +74,8 @@ def smooth_counts(histograms, width, out, stays):  # type: ignore[no-untyped-def
 def best_smoothing(histograms, priors, widths, out):  # type: ignore[no-untyped-def]
     """Write smoothed histograms plus priors, each by the width that predicts left-out rows best.
 
-    A row is left out by taking one unit of mass, or all there is if that is less, from its count.
-    The rest is divided by a mass that is the same for all widths, and so does not matter.
+    A row is left out by subtracting one unit of mass, or all there is if that is less, from its
+    count. The rest is divided by a mass that is the same for all widths, and so does not matter.
     """
     tried, stays = np.empty(histograms.shape), np.empty(histograms.shape)
     n_histograms, size = histograms.shape
@@ -99,9 +99,9 @@ def best_smoothing(histograms, priors, widths, out):  # type: ignore[no-untyped-
 def smoothed(histograms: FloatArray, priors: FloatArray, widths: FloatArray) -> FloatArray:
     """Return histograms of counts plus priors, each smoothed by the best of some widths.
 
-    Kernels have bandwidth width·(count + 1), so that widths are those on a logarithmic scale, on
-    which the counts of texts, baskets and ratings alike are spread evenly. The best width is that
-    which predicts rows left out best. All arrays have one line per histogram.
+    Kernels have bandwidth width·(count + 1), so that widths are on a logarithmic scale, on which
+    the counts of texts, baskets and ratings are all spread evenly. The best width is the one that
+    predicts left-out rows best. All arrays have one line per histogram.
     """
     out = np.empty(histograms.shape)
     best_smoothing(np.ascontiguousarray(histograms), priors, widths, out)

@@ -27,16 +27,16 @@ class InMemory:
     examples : Examples
         The distinct rows.
     member, row_weight : arrays of shape (n_rows,)
-        Which of them each row of the data is, and how much that row counts; one row for each
-        distinct one by default.
+        The number of the distinct row of each row, and the weight of each row; by default every
+        distinct row is one row.
     n_jobs : int, optional
         Number of threads.
     device : jax device, optional
-        Where passes are made, as far as models can; on the processor by default.
+        Where passes run, if models support it; by default on the CPU.
     together : Together, optional
         Where runs meet that make their passes on a device together.
     memo : dict
-        What models keep from pass to pass. Each run of EM has rows of its own, with its own memo.
+        The cache of models between passes. Each run of EM has its own rows, with its own cache.
     """
 
     examples: Examples
@@ -48,17 +48,17 @@ class InMemory:
     memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def for_run(self, n_jobs: int | None) -> "InMemory":
-        """Return the rows for one run of EM, with an empty memo."""
+        """Return the rows for one run of EM, with an empty cache."""
         return replace(self, n_jobs=n_jobs, memo={})
 
     @property
     def total(self) -> float:
-        """The weight of all rows together."""
+        """The total weight of the rows."""
         return self.examples.total
 
     @property
     def rounding(self) -> float:
-        """The share of the log-likelihood by which passes may be wrong."""
+        """The relative error of the log-likelihood of a pass."""
         return ROUNDING if self.device is None else SINGLE_ROUNDING
 
     @property
@@ -68,12 +68,12 @@ class InMemory:
 
     @property
     def has_holes(self) -> bool:
-        """Whether some entry is not known."""
+        """Whether any entry is missing."""
         return self.examples.holes is not None
 
     @property
     def kept(self) -> dict[Any, Any]:
-        """What was computed of the rows alone, to be kept as long as they are."""
+        """A cache for what depends on the rows alone, which lives as long as they do."""
         return self.examples.derived
 
     @property
@@ -98,11 +98,11 @@ class InMemory:
         return self.examples.observed.take(chosen), posterior
 
     def summed(self, function: Callable[..., Any], shares: Any = None) -> Any:
-        """Return a function of the rows, and of posteriors if given."""
+        """Return the value of a function of the rows, and of posteriors if given."""
         return function(self.examples) if shares is None else function(self.examples, shares)
 
     def expect(self, mixture: Mixture, moments: bool = False) -> Sums:
-        """Return what a pass under some parameters sums."""
+        """Return the sums of a pass under some parameters."""
         model, log_prior = mixture.model, mixture.log_prior
         if self.device is not None:
             sums = model.expect_on(self.device, self, log_prior, moments)
@@ -111,7 +111,7 @@ class InMemory:
         return model.expect(self, log_prior, moments)
 
     def log_likelihood_held_out(self, rows: Examples, mixture: Mixture) -> float:
-        """Return the log-likelihood of other rows, found where passes are made."""
+        """Return the log-likelihood of other rows, computed where passes run."""
         if self.device is not None:
             if OTHERS not in self.memo:
                 self.memo[OTHERS] = InMemory(rows, n_jobs=self.n_jobs, device=self.device)
@@ -122,7 +122,7 @@ class InMemory:
         return mixture.log_likelihood(rows, self.n_jobs)
 
     def best(self, candidates: Sequence[Mixture], moments: bool = False) -> tuple[Sums, Mixture]:
-        """Return the candidate with the highest log-likelihood, and what a pass under it sums."""
+        """Return the candidate with the highest log-likelihood, and the sums of a pass under it."""
         if self.device is not None:
             made = [
                 (each.model.expect_on(self.device, self, each.log_prior, moments), each)

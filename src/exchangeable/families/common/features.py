@@ -13,18 +13,18 @@ from exchangeable.families.mixture import Mixture
 
 
 class SharedTerms(NamedTuple):
-    """What terms that all classes share make of linear scores.
+    """The effect of shared terms of all classes on linear scores.
 
     Attributes
     ----------
     log_totals : array of shape (n_columns, n_classes)
-        log of the sum, or integral, over the values of each column of the exponential of its score.
+        Log of the sum, or integral, over the values of each column of the exponential of its score.
     gain : float
         What the shared terms add to the average score of the rows.
     slope : array
-        How `gain` grows with each of the terms.
+        The gradient of `gain` with respect to the terms.
     pull : callable
-        Returns, given how something grows with `log_totals`, how it grows with the terms.
+        Converts a gradient with respect to `log_totals` to one with respect to the terms.
     """
 
     log_totals: FloatArray
@@ -34,40 +34,40 @@ class SharedTerms(NamedTuple):
 
 
 class Features(Protocol):
-    """Features of rows, and the way back from linear scores to a mixture."""
+    """Features of rows, and the conversion of linear scores to a mixture."""
 
     @property
     def ones(self) -> Rows:
-        """Those that are on or off, as lists of ones."""
+        """Binary features, as lists of ones."""
 
     @property
     def numbers(self) -> FloatArray:
-        """Those that are numbers, shape (n_rows, n_numbers); they follow the others."""
+        """Numerical features, shape (n_rows, n_numbers); they follow the others."""
 
     @property
     def columns(self) -> IntArray:
-        """The column that each feature is of."""
+        """The column of each feature."""
 
     @property
     def together(self) -> IntArray:
-        """The columns that depend on each other in a class, whose first has the total of all."""
+        """Columns that depend on each other within a class; the first one has the total of all."""
 
     @property
     def scored(self) -> npt.NDArray[np.bool_]:
-        """Which features generative scores look at."""
+        """Which features generative scores use."""
 
     @property
     def hidden_together(self) -> IntArray:
-        """Numbers that features share which are known or hidden together.
+        """Group numbers of features that are known or hidden together.
 
-        Empty where weights are not chosen for rows with half of their columns hidden as well.
+        Empty if weights are not chosen for rows with half of their columns hidden as well.
         """
 
     def start(self, scores: LogLinear) -> FloatArray:
-        """Return shared terms to begin with."""
+        """Return initial shared terms."""
 
     def shared(self, scores: LogLinear, terms: FloatArray) -> SharedTerms:
-        """Return what some shared terms make of scores."""
+        """Return the effect of some shared terms on scores."""
 
     def mixture(self, scores: LogLinear, terms: FloatArray) -> Mixture:
         """Return the mixture of these scores and terms: P(y | x) is the softmax of the scores."""

@@ -1,4 +1,4 @@
-"""Inner loops of forests: which edges they should have, and the order of their nodes."""
+"""Inner loops of forests: the choice of edges, and the order of nodes."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def prim(gains, parent):  # type: ignore[no-untyped-def]
 def order_nodes(parent, order, position):  # type: ignore[no-untyped-def]
     """Write an order in which parents come first, and each variable's position in it.
 
-    It is depth first, so that a subtree is a stretch of the order.
+    It is depth first, so that a subtree is a contiguous part of the order.
     """
     n = parent.size
     first, following = np.empty(n + 1, np.int64), np.empty(n, np.int64)
@@ -73,7 +73,7 @@ def table_gain(n11, n10, n01, n00, e11, e10, e01, e00):  # type: ignore[no-untyp
 
 @_compile
 def pair_gains(weight, ones, both, penalty, gains):  # type: ignore[no-untyped-def]
-    """Write weight times mutual information of every pair, less a penalty per edge."""
+    """Write weight times mutual information of every pair, minus a penalty per edge."""
     n = ones.size
     for i in range(n):
         gains[i, i] = 0.0

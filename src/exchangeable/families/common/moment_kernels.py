@@ -26,9 +26,9 @@ from exchangeable.runtime.kernels.loops import copy, fill, helper, inlined
 _compile = compiled()
 
 TURNED = 64
-"""Rows that are turned into lines at a time."""
+"""Number of rows that are converted to lines at a time."""
 VALUES = 1 << CODE_BITS
-"""Values of a code."""
+"""Number of values of a code."""
 
 
 @helper

@@ -1,4 +1,4 @@
-"""Sums of posteriors over the rows with each variable on: what blocks are learned from."""
+"""Sums of posteriors over the rows with each variable on, from which blocks are learned."""
 
 import math
 from typing import Any
@@ -15,20 +15,20 @@ from exchangeable.runtime.threads import Job, row_ranges
 
 LISTS = "rows by the values of their codes"
 MOST_LISTED = 1 << 25
-"""Codes of all rows that are listed, at two bytes each."""
+"""Maximum number of listed codes of all rows, at two bytes each."""
 
 
 def sum_moments(
     examples: Examples, posterior: FloatArray, powers: int = 2, n_jobs: int | None = None
 ) -> FloatArray:
-    """Return the moments of given posteriors, as in `Sums`, or only the first power's."""
+    """Return the moments of given posteriors, as in `Sums`, or only those of the first power."""
     return moments_job(examples, posterior, powers).run(n_jobs)
 
 
 def moments_job(
     examples: Examples, posterior: FloatArray, powers: int
 ) -> Job[Any, Any, FloatArray]:
-    """Return the job that sums them, to be run together with others."""
+    """Return the job that computes them, to be run together with others."""
     by_class = one_class_per_line(posterior)
     n_classes = by_class.shape[0]
     codes, columns, width = examples.codes, examples.columns, powers * n_classes
@@ -112,17 +112,17 @@ def _rows_by_value(
 
 
 def one_class_per_line(posterior: FloatArray) -> FloatArray:
-    """Return posteriors as the kernels read them, one class a line."""
+    """Return posteriors in the form of the kernels, one line per class."""
     return np.ascontiguousarray(posterior.T)
 
 
 def lines_per_row(examples: Examples) -> float:
-    """Return how many lines a row's sum over its ones has."""
+    """Return the number of lines in a row's sum over its ones."""
     return examples.mean_ones if examples.codes is None else examples.codes.codes.shape[0]
 
 
 def add_parts(parts: list[FloatArray]) -> FloatArray:
-    """Add up what the parts have given, in their order."""
+    """Add up the results of the parts, in their order."""
     first, *others = parts
     for other in others:
         first += other

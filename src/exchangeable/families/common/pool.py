@@ -1,4 +1,4 @@
-"""A prior made of the data: pseudo-rows distributed as the whole training set."""
+"""The pooled prior: pseudo-rows distributed as the whole training set."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,18 +17,18 @@ from exchangeable.families.common.tables import group_histograms
 from exchangeable.partitions import Partition
 
 WIDTHS = np.array([0.0, 0.06, 0.13, 0.3])
-"""Widths of the kernels that smooth counts, on a logarithmic scale."""
+"""Widths of the smoothing kernels for counts, on a logarithmic scale."""
 ALL_COUNTS = 4096
 """Blocks of up to this many variables have a probability for every count."""
 MOST_KNOWN = 1000
-"""Histograms that are kept."""
+"""Maximum number of cached histograms."""
 LEAST_CHANCE = 1e-15
-"""No variable is on, or off, with less probability than this."""
+"""No variable is on, or off, with a smaller probability."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """What the whole training set is like, and how many rows of it each class is given.
+    """The distribution of the whole training set, and the weight of the pseudo-rows.
 
     Attributes
     ----------
@@ -37,11 +37,11 @@ class Pool:
     alpha : float
         Laplace smoothing of the set's own frequencies, so that none is zero.
     rows : InMemory or Streamed
-        The set, without holes.
+        The set, without missing entries.
     means : array of shape (n_variables,)
-        How probable each variable is to be on; none is certain.
+        The probability of each variable being on; none is certain.
     known : dict
-        Histograms that were counted, by the blocks.
+        The cached histograms, by the blocks.
     """
 
     strength: float
@@ -58,7 +58,7 @@ class Pool:
 
     @property
     def total(self) -> float:
-        """The weight of the set's rows."""
+        """The total weight of the set's rows."""
         return self.rows.total
 
     def histograms(
@@ -79,7 +79,7 @@ class Pool:
         return [shares[key] for key in keys]
 
     def pairs(self) -> FloatArray:
-        """Return how probable each pair of variables is to be on, smoothed as `means` are."""
+        """Return the probability of each pair of variables being on, smoothed as `means` are."""
         both = self.rows.summed(all_pairs)
         pairs: FloatArray = (both + self.alpha / 2) / (self.total + 2 * self.alpha)
         np.fill_diagonal(pairs, self.means)
@@ -102,10 +102,10 @@ class Pool:
 
 
 def chances(ones: FloatArray, totals: FloatArray | float) -> FloatArray:
-    """Return how probable variables are to be on, none of them certain.
+    """Return the probability of variables being on, none of them certain.
 
     With little smoothing a share is 0 or 1 to the last digit, and ones that are added in another
-    order than all rows may even be more.
+    order than all rows may even exceed them.
 
     >>> bool(chances(np.array([60.000000000000014]), 60.0) < 1)
     True

@@ -1,4 +1,4 @@
-"""What families under a pooled prior share: where EM starts, and pseudo-rows in their sums."""
+"""Common code of families with a pooled prior: the start of EM, and pseudo-rows in sums."""
 
 from abc import ABC
 from collections.abc import Callable, Sequence
@@ -22,33 +22,33 @@ from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Family, Model
 
 OWN_SHARE = 0.25
-"""How far a component's first means lean towards its row."""
+"""How close a component's initial means are to its row."""
 NAIVE_STEPS = 5
-"""Of naive Bayes, from components that lean towards rows."""
+"""Iterations of naive Bayes for starts from rows."""
 ACTIVE = 1e-6
-"""Rows of less posterior than this do not count when pairs are summed to choose a tree."""
+"""Rows with a smaller posterior are ignored when pairs are summed to choose a tree."""
 
 
 class PooledFamily(Family, ABC):
-    """A family whose components are given pseudo-rows distributed as the training set."""
+    """A family whose components get pseudo-rows distributed as the training set."""
 
     naive_steps = NAIVE_STEPS
 
     @property
     def n_start_components(self) -> int:
-        """Number of components of the naive Bayes that EM starts from."""
+        """Number of components of the naive Bayes mixture that EM starts from."""
         return self.problem.n_components
 
     @property
     def start_pool(self) -> Pool:
-        """The prior of the naive Bayes that EM starts from."""
+        """The prior of the naive Bayes mixture that EM starts from."""
         return self.problem.pool
 
     def start(self, data: Any, init: str, rng: np.random.Generator) -> LinearSums:
-        """Return the sums of first posteriors.
+        """Return the sums of the initial posteriors.
 
-        ``"rows"``: components lean towards rows drawn by their weights, and naive Bayes settles for
-        a few steps. ``"random"``: posteriors drawn at random.
+        ``"rows"``: components start close to rows drawn by their weights, followed by a few
+        iterations of naive Bayes. ``"random"``: posteriors are drawn at random.
         """
         rows, k = self.problem.source, self.n_start_components
         if init == "random":
@@ -59,11 +59,11 @@ class PooledFamily(Family, ABC):
         return naive_start(rows, self.start_pool, chosen, data.n_jobs, self.naive_steps)
 
     def held(self, data: Any, posterior: FloatArray) -> LinearSums:
-        """Return sums of given posteriors, with holes filled by frequency."""
+        """Return sums of given posteriors, with missing entries drawn by frequency."""
         return given_sums(self.problem.source, posterior, data.n_jobs)
 
     def block_data(self, data: Any) -> InMemory | Streamed:
-        """Return the rows from which the first blocks are learned, with holes filled."""
+        """Return the rows for learning the first blocks, completed."""
         return self.problem.source
 
 
@@ -75,7 +75,7 @@ class Naive(PosteriorRecipe):
     log_prior: FloatArray
 
     def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
-        """Return the posteriors of the rows that count."""
+        """Return the posteriors of the rows with positive weight."""
         return self.expect(chunk.examples, n_jobs).posterior
 
     def expect(self, examples: Examples, n_jobs: int | None = None) -> LinearSums:
@@ -86,7 +86,7 @@ class Naive(PosteriorRecipe):
 def naive_start(
     rows: InMemory | Streamed, pool: Pool, chosen: IntArray, n_jobs: int | None, steps: int
 ) -> LinearSums:
-    """Return the sums after a few steps of naive Bayes from components that lean towards rows.
+    """Return the sums after a few iterations of naive Bayes from components close to rows.
 
     `chosen` are numbers of distinct rows.
     """
@@ -109,7 +109,7 @@ def independent(means: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def given_sums(rows: InMemory | Streamed, posterior: Any, n_jobs: int | None = None) -> LinearSums:
-    """Return the sums of given posteriors, or of what a recipe says they are."""
+    """Return the sums of given posteriors, or of those computed by a recipe."""
     sums: LinearSums = rows.summed(partial(sum_given, n_jobs=n_jobs), posterior)
     return sums
 
@@ -122,7 +122,7 @@ def sum_given(examples: Examples, posterior: FloatArray, n_jobs: int | None = No
 
 
 def with_pool(pool: Pool, sums: LinearSums) -> tuple[FloatArray, FloatArray]:
-    """Return the ones of each variable and class, and the classes' weights, the prior included."""
+    """Return the ones of each variable and class, and the classes' weights, under the prior."""
     ones = sums.ones + pool.strength * pool.means[:, None]
     return ones, sums.totals + pool.strength
 
@@ -133,10 +133,10 @@ def pooled_score(
     shares: Sequence[FloatArray] = (),
     pairs: FloatArray = NO_NUMBERS,
 ) -> float:
-    """Return the sum over classes of the score that a row of the pool is expected to have.
+    """Return the sum over classes of the expected score of a row of the pool.
 
     `shares` are the pool's shares of each count, for every class, and `pairs` its shares of two
-    variables on, where the scores depend on them.
+    variables on, if the scores depend on them.
     """
     total = float(scores.base.sum() + (pool.means @ scores.slope).sum())
     if scores.parent.size:
@@ -162,8 +162,8 @@ def class_pairs(
 ) -> FloatArray:
     """Return the weight of the rows of class y with both of two variables on, for all pairs.
 
-    The diagonal is that of the rows with a variable on. Entries that are not known are drawn once
-    from the model.
+    The diagonal is that of the rows with a variable on. Missing entries are drawn once from the
+    model.
     """
     return _pairs(class_rows(examples, posterior, y, model, ACTIVE))
 
@@ -175,9 +175,9 @@ def _pairs(found: ClassRows) -> FloatArray:
 def pairs_by_class(
     data: InMemory | Streamed, sums: LinearSums, model: Model | None = None
 ) -> Callable[[int], FloatArray]:
-    """Return what finds the pairs of a class, as `class_pairs` does.
+    """Return a function that computes the pairs of a class, as `class_pairs` does.
 
-    In memory one class is summed when it is asked for; over chunks one pass sums all.
+    In memory one class is summed on request; over chunks one pass sums all.
     """
     if isinstance(data, InMemory):
         return partial(class_pairs, data.examples, sums.posterior, model=model)

@@ -1,7 +1,7 @@
 """From log P(x, y) to posteriors, for a tile of rows at a time.
 
 A tile has one line per class and one column per row, so that every loop runs over rows without a
-branch and the compiler turns it into vector instructions.
+branch and is compiled to vector instructions.
 """
 
 from typing import NamedTuple
@@ -13,22 +13,23 @@ from exchangeable.runtime.kernels.loops import fill, helper, inlined, largest
 from exchangeable.runtime.kernels.vectors import logarithm, scaled_power, vectorise
 
 LOG_LEAST = -345.0
-"""Complete rows keep every posterior whose square is a normal number. The sweep needs them: Welch's
-test has no scale, so that means of 1e-100 are told apart as well as means of 0.1 (Algorithm 1)."""
+"""For complete rows, posteriors are kept as long as their square is a normal number. The sweep
+needs them: Welch's test is scale-free, so means of 1e-100 are distinguished as well as means of 0.1
+(Algorithm 1)."""
 LOG_NOTHING, NOTHING = -40.0, 1e-14
-"""Rows with holes, and families that no sweep reads, have zero for less than these, relative to the
-highest and to 1: what it would add to their sums is lost in rounding."""
+"""For incomplete rows, and families without a sweep, posteriors below these, relative to the
+highest and to 1, are set to zero: their contribution to sums is lost in rounding."""
 
 
 class RowPriors(NamedTuple):
-    """What is known before any variable is looked at.
+    """Prior information about rows.
 
     Attributes
     ----------
     weights : array of shape (n_rows,)
-        How much each row counts: equal rows are merged.
+        The weight of each row: equal rows are merged.
     clamp : array of shape (n_rows,) or (0,)
-        The known class of each row, −1 if it has none; empty if no row has one.
+        The known class of each row, −1 if unknown; empty if no class is known.
     log_prior : array of shape (n_classes,)
         The log-probability of each class.
     """
@@ -40,7 +41,7 @@ class RowPriors(NamedTuple):
 
 @inlined
 def _exponentiate(joint, first, last, highest, total):  # type: ignore[no-untyped-def]
-    """Replace the joint by its exponential, each column relative to its highest; add up columns."""
+    """Replace the joint by its exponential, each column relative to its highest; sum columns."""
     for r in range(highest.size):
         highest[r] = -np.inf
         total[r] = 0.0
@@ -85,7 +86,7 @@ def settle(joint, column, begin, end, priors, posterior):  # type: ignore[no-unt
                     joint[y, column + r] = 0.0
                 joint[clamp[r], column + r] = 1.0
             elif total[r] == 0.0:
-                # An impossible row says nothing about its component.
+                # An impossible row carries no information about its component.
                 log_likelihood = -np.inf
                 for y in range(n_classes):
                     joint[y, column + r] = np.exp(priors.log_prior[y])
@@ -114,7 +115,7 @@ def settle_row(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
         return known
     highest = largest(joint)
     if highest == -np.inf:
-        # An impossible row says nothing about its component.
+        # An impossible row carries no information about its component.
         for y in range(joint.size):
             joint[y] = np.exp(log_prior[y])
         return highest

@@ -1,8 +1,8 @@
 """Inner loops over tables by count: counts of rows in blocks, histograms, look-ups.
 
-Rows are `RowArrays`, tables `TableArrays`. Weights are empty where all are 1. Masks have one
-bit-packed row per block with the block's variables on; there are none where the ones of rows are
-walked over. A buffer has room for the ones of a row.
+Rows are `RowArrays`, tables `TableArrays`. Weights are empty if all are 1. Masks have one
+bit-packed row per block with the block's variables on; there are none if the ones of rows are
+listed instead. A buffer has space for the ones of a row.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ _compile = compiled()
 MASK_COST = 12
 """Up to this many blocks are counted by masks, each at the cost of a pass over a row's words."""
 MASK_WORDS = 64
-"""So are more blocks while they have this many words in all."""
+"""More blocks are counted by masks too if they have at most this many words in all."""
 
 
 LEAST = 2.0**-1022
@@ -30,18 +30,18 @@ LEAST = 2.0**-1022
 
 
 class ScoreRoom(NamedTuple):
-    """What `score_rows` writes in between.
+    """Intermediate results of `score_rows`.
 
     Attributes
     ----------
     counts : array of shape (n_blocks,)
-        The ones of a row in each block; zero at the beginning.
+        The number of ones of a row in each block; zero at the beginning.
     buffer : array of shape (n_variables,)
         The ones of a row.
     base : array of shape (n_classes,)
-        The scores of a row without ones, leaving out the blocks that must have one.
+        The scores of a row without ones, except for blocks that must have one.
     impossible, missing : arrays of shape (n_classes,)
-        How many blocks must have one, and how many of those have none in a row.
+        The number of blocks that must have a one, and the number of those without one in a row.
     """
 
     counts: npt.NDArray[np.int32]
@@ -83,7 +83,7 @@ def count_blocks(rows, members, labels, masks, buffer, counts):  # type: ignore[
 def add_histogram(rows, members, weights, labels, starts, masks, counts, buffer, histogram):  # type: ignore[no-untyped-def]
     """Add the member rows' weights to histogram[start of block + count in block].
 
-    `counts`, the ones of a row in each block, is zero at the beginning and at the end.
+    `counts`, the numbers of ones of a row in each block, is zero at the beginning and at the end.
     """
     n_blocks, bits = starts.size, rows.bits
     if masks.shape[0]:
@@ -108,7 +108,7 @@ def add_histogram(rows, members, weights, labels, starts, masks, counts, buffer,
                 counts[b] = 0
     for b in range(n_blocks):
         none = histogram[starts[b]] + total
-        # With weights a difference may leave dust where nothing is.
+        # With weights a difference may leave rounding errors instead of zero.
         histogram[starts[b]] = none if none > 1e-13 * total else 0.0
 
 
@@ -116,7 +116,7 @@ def add_histogram(rows, members, weights, labels, starts, masks, counts, buffer,
 def score_rows(rows, first, last, tables, workspace, out):  # type: ignore[no-untyped-def]
     """Write Σ_b values[start of b + count in b] for the rows first..last and all classes.
 
-    The labels of a variable stand together for all classes: one cache line serves them all, and the
+    The labels of a variable for all classes lie together: one cache line serves them all, and the
     counters of different classes do not wait for each other.
     """
     labels, first_block, starts, values = tables

@@ -1,7 +1,7 @@
 """Tables with an entry for every class, block and count: their layout, histograms and scores.
 
-The rows of a class, with their weights, are a `Group`. A group with many rows is cut into parts
-that several threads work on; the parts depend on the data alone.
+The rows of a class, with their weights, are a `Group`. A group with many rows is divided into parts
+for several threads; the parts depend on the data alone.
 """
 
 import itertools
@@ -27,7 +27,7 @@ def group_histograms(
 ) -> list[FloatArray]:
     """Return, for each group, the weight of its rows by count in each block of its partition.
 
-    The result has the layout of `Partition`: block b's counts from ``starts[b]`` on.
+    The result has the layout of `Partition`: block b's counts start at ``starts[b]``.
     """
 
     def add(number: int, part: Group, output: FloatArray) -> None:
@@ -56,7 +56,7 @@ def block_counts(rows: Rows, group: Group, partition: Partition) -> npt.NDArray[
 
 
 def _masks(rows: Rows, partition: Partition) -> npt.NDArray[np.uint64]:
-    """Return one bit-packed row per block, none where the ones of rows are walked over."""
+    """Return one bit-packed row per block, none if the ones of rows are listed instead."""
     few = table_kernels.MASK_WORDS // max(rows.bits.shape[1], 1)
     if rows.indptr.size or partition.n_blocks > max(table_kernels.MASK_COST, few):
         return np.empty((0, 0), dtype=np.uint64)
@@ -67,12 +67,12 @@ def _masks(rows: Rows, partition: Partition) -> npt.NDArray[np.uint64]:
 
 
 def label_type(n_blocks: int) -> type[np.integer[Any]]:
-    """Return the type in which kernels that score rows take the numbers of blocks."""
+    """Return the type in which kernels that score rows read the numbers of blocks."""
     return np.uint16 if n_blocks <= 1 << 16 else np.int32
 
 
 class TableArrays(NamedTuple):
-    """`Tables` as kernels take them."""
+    """`Tables` in the form of the kernels."""
 
     labels: npt.NDArray[np.integer[Any]]
     first_block: IntArray
@@ -82,7 +82,7 @@ class TableArrays(NamedTuple):
 
 @dataclass(frozen=True)
 class Tables:
-    """What scoring reads: for every class the block of each variable and a value for each count.
+    """The data for scoring: the block of each variable in each class, and a value for each count.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Tables:
     first_block : array of shape (n_classes + 1,)
         The blocks of class y are ``first_block[y]`` to ``first_block[y + 1] - 1``.
     starts : array
-        Where each block's entries start in `values`.
+        The start of each block's entries in `values`.
     values : array
         The entries of all classes and blocks, one for each count.
     """
@@ -103,7 +103,7 @@ class Tables:
 
     @classmethod
     def layout(cls, partitions: Sequence[Partition], values: FloatArray | None = None) -> Self:
-        """Return tables for some partitions, their values not yet set unless they are given."""
+        """Return tables for some partitions, with values not yet set unless they are given."""
         n_blocks = [len(partition.sizes) for partition in partitions]
         every = np.concatenate([partition.labels for partition in partitions])
         lines = every.reshape(len(partitions), -1)
@@ -118,7 +118,7 @@ class Tables:
 
     @property
     def arrays(self) -> TableArrays:
-        """The tables as kernels take them."""
+        """The tables in the form of the kernels."""
         return TableArrays(self.labels, self.first_block, self.starts, self.values)
 
     def of_class(self, y: int) -> FloatArray:
@@ -128,7 +128,7 @@ class Tables:
         return self.values[begin:end]
 
     def split(self, values: FloatArray) -> list[FloatArray]:
-        """Cut an array that is laid out as `values` are into the parts of the classes."""
+        """Divide an array that is laid out as `values` into the parts of the classes."""
         cuts = [*self.starts[self.first_block[:-1]].tolist(), values.size]
         return [values[begin:end] for begin, end in itertools.pairwise(cuts)]
 
@@ -145,7 +145,7 @@ def score_tables(rows: Rows, tables: Tables, n_jobs: int | None = None) -> Float
 
 
 def _score_room(tables: Tables) -> table_kernels.ScoreRoom:
-    """Return what scoring writes in between."""
+    """Return intermediate storage for scoring."""
     n_variables, n_classes = tables.labels.shape
     return table_kernels.ScoreRoom(
         np.zeros(tables.starts.size, dtype=np.int32),

@@ -1,7 +1,7 @@
-"""Compiled loops over totals: what levels that are not known may add to those that are.
+"""Compiled loops over totals, for known and missing levels.
 
-Shares are those of independent columns; `ratio` is what the total of a row makes of its
-probability, q(t) / F(t), where F is the distribution that the total of independent columns has.
+Shares are those of independent columns; `ratio` is the factor of a row's probability that depends
+on its total, q(t) / F(t), where F is the distribution of the total of independent columns.
 """
 
 from typing import NamedTuple
@@ -21,11 +21,11 @@ class Scale(NamedTuple):
     Attributes
     ----------
     starts, sizes : array of shape (n_columns,)
-        Where the levels of each column begin in `shares`, and how many there are.
+        The start of each column's levels in `shares`, and their number.
     shares : array of shape (n_levels,)
         Probabilities of the levels of independent columns.
     ratio : array of shape (n_totals,)
-        What totals make of them.
+        The factor of each total.
     """
 
     starts: IntArray
@@ -52,10 +52,10 @@ def independent_totals(starts, sizes, shares, out):  # type: ignore[no-untyped-d
 
 @_helper
 def look_back(row, scale):  # type: ignore[no-untyped-def]
-    """Return the row's holes, its known total, and what follows from each partial total.
+    """Return the row's missing columns, its known total, and sums over the remaining columns.
 
-    Line i of the last is, for a total of s in the first i holes, the sum over all levels of the
-    others of their shares times the ratio of the total.
+    Line i of these sums holds, for a total of s in the first i missing columns, the sum over all
+    levels of the others of their shares times the ratio of the total.
     """
     holes = np.empty(row.size, dtype=np.int64)
     n_holes, known = 0, 0
@@ -94,7 +94,7 @@ def score_rows(values, scale, out):  # type: ignore[no-untyped-def]
 
 @_helper
 def add_row(row, weight, scale, levels, totals):  # type: ignore[no-untyped-def]
-    """Add a row's weight to its levels and total, shared out over those that are not known."""
+    """Add a row's weight to its levels and total, with expectations for missing ones."""
     holes, known, later = look_back(row, scale)
     whole = later[0, 0]
     if not whole > 0:
@@ -132,7 +132,7 @@ def sum_rows(values, mass, scale, levels, totals):  # type: ignore[no-untyped-de
 
 @_compile
 def level_shares(row, column, scale, out):  # type: ignore[no-untyped-def]
-    """Write how probable each level of a column that is a hole is, given the known levels."""
+    """Write the probability of each level of a missing column, given the known levels."""
     n_levels = scale.shares.size
     levels, totals = np.zeros(n_levels), np.zeros(scale.ratio.size)
     add_row(row, 1.0, scale, levels, totals)
@@ -141,7 +141,7 @@ def level_shares(row, column, scale, out):  # type: ignore[no-untyped-def]
 
 @_compile
 def fill_by_draw(row, uniform, scale):  # type: ignore[no-untyped-def]
-    """Draw the holes of a row in place, one after another."""
+    """Draw the missing levels of a row in place, one after another."""
     holes, _, later = look_back(row, scale)
     so_far = 0
     for i in range(holes.size):
@@ -161,7 +161,7 @@ def fill_by_draw(row, uniform, scale):  # type: ignore[no-untyped-def]
 
 @_compile
 def fill_by_best(row, scale):  # type: ignore[no-untyped-def]
-    """Fill the holes of a row in place by the levels that are jointly most probable."""
+    """Write the jointly most probable levels of the missing columns of a row in place."""
     holes, known, _ = look_back(row, scale)
     width = scale.ratio.size - known
     best = np.zeros((holes.size + 1, width))
@@ -184,6 +184,6 @@ def fill_by_best(row, scale):  # type: ignore[no-untyped-def]
 
 @_compile
 def expect_rows(values, scale, levels, totals):  # type: ignore[no-untyped-def]
-    """Add to each row's own line how probable its levels and totals are, given what is known."""
+    """Add the probabilities of levels and totals, given the known ones, to each row's own line."""
     for r in range(values.shape[0]):
         add_row(values[r], 1.0, scale, levels[r], totals[r])

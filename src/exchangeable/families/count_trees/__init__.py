@@ -1,4 +1,4 @@
-"""Trees over the counts of blocks; composed of the paper's blocks, from whose fit they start."""
+"""Trees over the counts of blocks, built on the paper's blocks, from whose fit they start."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,7 @@ from exchangeable.families.later import later
 
 
 def _blocks_first(problem: Any) -> tuple[str, Any]:
-    """Return the problem of the blocks over whose counts the trees are."""
+    """Return the problem of the blocks whose counts the trees connect."""
     return "blocks", replace(problem, pooling=None, shrinkage=0.0, relearns=True, valid=None)
 
 

@@ -1,4 +1,4 @@
-"""The family of trees over blocks' counts: how posteriors become bins, trees and parameters."""
+"""The family of trees over blocks' counts: bins, trees and parameters from posteriors."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -38,21 +38,21 @@ from exchangeable.runtime.threads import run
 from exchangeable.structure.proposals import Proposal
 
 PENALTY = 1.0
-"""What an edge must gain in log-likelihood, for each of its parameters, to be there."""
+"""Minimum gain in log-likelihood of an edge, for each of its parameters."""
 ROWS_A_CELL = 20.0
-"""A pair of bins has this many rows on average, or the bins are fewer."""
+"""Minimum average number of rows per pair of bins; otherwise there are fewer bins."""
 LEAST_ROWS = 5.0
-"""Weight of the rows in a bin, where there is a choice."""
+"""Minimum weight of the rows in a bin, if there is a choice."""
 LEARNING_STEPS = (2, 8)
-"""Steps of EM at which bins and trees are chosen anew, and kept if they are better."""
+"""Steps of EM at which bins and trees are chosen again, and accepted if they are better."""
 MOST_CELLS = 1 << 26
-"""Masses of pairs of bins that a pass over chunks sums at once."""
+"""Maximum number of masses of pairs of bins that a pass over chunks sums at once."""
 RAKINGS = 200
 CLOSE = 1e-12
 
 
 class CountTreeFamily(PooledFamily):
-    """Trees over the counts of the blocks that the paper's structural EM, run before, has found."""
+    """Trees over the counts of blocks that were found by the paper's structural EM."""
 
     closed_form = True
 
@@ -68,7 +68,7 @@ class CountTreeFamily(PooledFamily):
         before: Mixture | None,
         rng: np.random.Generator | None,
     ) -> Mixture:
-        """Return trees that fit given posteriors."""
+        """Return trees for given posteriors."""
         partitions = blocks.partitions if before is None else before.model.partitions
         self._prior = CountPrior.of(self.problem.pool, partitions)
         alone = [
@@ -84,12 +84,12 @@ class CountTreeFamily(PooledFamily):
         return Mixture(model, self.log_shares(sums.totals))
 
     def resume(self, data: Any, mixture: Mixture) -> Mixture:
-        """Find the prior of the blocks that the trees are over."""
+        """Compute the prior of the blocks that the trees connect."""
         self._prior = CountPrior.of(self.problem.pool, mixture.model.partitions)
         return mixture
 
     def prior_gain(self, before: Any, after: Any) -> float:
-        """Return the gain in what the pseudo-rows are expected to score; 0 where trees differ."""
+        """Return the gain in the expected score of the pseudo-rows; 0 if trees differ."""
         if any(old is not new for old, new in zip(before.forests, after.forests, strict=True)):
             return 0.0
         gain = 0.0
@@ -115,14 +115,14 @@ class CountTreeFamily(PooledFamily):
         self._pooled.update(zip(forests, pool.rows.summed(function), strict=True))
 
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
-        """Return new parameters, and now and then new trees to choose from."""
+        """Return new parameters, and in some steps candidates with new trees."""
         old = self._fitted(model.forests, sums.blocks, sums.edges)
         if step not in LEARNING_STEPS:
             return [old]
         return [old, self._learn(data, sums, model)]
 
     def _learn(self, data: Any, sums: CountTreeSums, model: CountTreeModel) -> CountTreeModel:
-        """Return the model with bins and trees that suit the posteriors."""
+        """Return the model with bins and trees chosen for the posteriors."""
         partitions = self._prior.partitions
         masses = zip(sums.blocks, self._prior.masses, partitions, strict=True)
         wanted = {
@@ -153,7 +153,7 @@ class CountTreeFamily(PooledFamily):
     def _learn_by_passes(
         self, data: Any, sums: CountTreeSums, model: CountTreeModel, wanted: Wanted
     ) -> tuple[list[CountForest], list[FloatArray]]:
-        """Return the same from passes over chunks, each for as many classes as can be held."""
+        """Return the same by passes over chunks, each for as many classes as fit into memory."""
         pool, forests = self.problem.pool, list[CountForest]()
         scale = pool.strength / pool.total
         drawn = data.completion(model, sums.shares, ACTIVE) if data.has_holes else None
@@ -188,7 +188,7 @@ class CountTreeFamily(PooledFamily):
         return CountTreeModel(list(forests), log_q, log_ratio)
 
     def _log_ratio(self, forest: CountForest, q: FloatArray, mass: FloatArray) -> FloatArray:
-        """Return the logs of joint probabilities of bins over the product of their margins."""
+        """Return the log-ratios of joint probabilities of bins to the product of their margins."""
         margins, log_ratio = forest.bin_masses(q), np.empty(forest.n_cells)
         for child, above in forest.edges():
             apart = np.outer(margins[above], margins[child])
@@ -199,7 +199,7 @@ class CountTreeFamily(PooledFamily):
 
 
 def choose_bins(masses: Sequence[FloatArray]) -> IntArray:
-    """Return the bin of each count of each block, the fewer the rows the coarser."""
+    """Return the bin of each count of each block; fewer rows give coarser bins."""
     total = masses[0].sum()
     most = int(np.clip(np.sqrt(total / ROWS_A_CELL), 2, MOST_BINS))
     bins = [cut_counts(mass, most, LEAST_ROWS) for mass in masses]
@@ -214,7 +214,7 @@ def choose_bins(masses: Sequence[FloatArray]) -> IntArray:
 
 
 def _batches(wanted: Wanted) -> list[Wanted]:
-    """Return the classes in parts, each with no more cells of tables than can be held."""
+    """Return the classes in parts, whose tables fit into memory together."""
     batches, cells = list[Wanted](), np.inf
     for y, (partition, bins) in wanted.items():
         own = int((np.maximum.reduceat(bins, partition.starts) + 1).sum()) ** 2 / 2
@@ -227,7 +227,7 @@ def _batches(wanted: Wanted) -> list[Wanted]:
 
 
 def rake(table: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
-    """Return a table scaled line by line to have given margins, those of rows exact.
+    """Return a table scaled to given margins by iterations, those of rows exactly.
 
     >>> both = rake(np.array([[4.0, 1.0], [1.0, 4.0]]), np.array([0.5, 0.5]), np.array([0.2, 0.8]))
     >>> both.sum(axis=0).round(9).tolist(), both.sum(axis=1).round(9).tolist()

@@ -25,11 +25,11 @@ from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges
 
 MOST_BINS = 8
-"""The counts of a block fall into at most this many bins."""
+"""Maximum number of bins for the counts of a block."""
 MOST_BINS_IN_ALL = 8_000
-"""A tree looks at all pairs of bins of a class, whose number must stay bearable."""
+"""A tree compares all pairs of bins of a class, which limits their number."""
 CHUNK = 1 << 14
-"""Number of rows that are handled together."""
+"""Number of rows that are processed together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class CountForest:
     order : array of shape (n_blocks,)
         The blocks, parents first.
     cells : array of shape (n_blocks + 1,)
-        Where the table of each block and its parent begins: one line per bin of the parent.
+        The start of the table of each block and its parent: one line per bin of the parent.
     """
 
     partition: Partition
@@ -73,7 +73,7 @@ class CountForest:
 
     @property
     def tree(self) -> BinTree:
-        """The forest as kernels read it."""
+        """The forest in the form of the kernels."""
         starts, cells = self.partition.starts, self.cells[:-1]
         return BinTree(starts, self.bins, self.n_bins, self.order, self.parent, cells)
 
@@ -88,7 +88,7 @@ class CountForest:
         return np.stack([child, self.parent[child]], axis=1)
 
     def table(self, values: FloatArray, block: int) -> FloatArray:
-        """Return the part of a flat array of a block and its parent, one line per parent's bin."""
+        """Return the part of a flat array for a block and its parent, one line per parent's bin."""
         part = values[self.cells[block] : self.cells[block + 1]]
         return part.reshape(-1, int(self.n_bins[block]))
 
@@ -101,14 +101,14 @@ class CountForest:
 
 @dataclass(frozen=True)
 class CountTree:
-    """One class as the passes read it: forest, table by count, logarithms of the edges' ratios."""
+    """One class for the passes: forest, table by count, logarithms of the edges' ratios."""
 
     forest: CountForest
     table: FloatArray
     log_ratio: FloatArray
 
     def score(self, observed: Observed, span: tuple[int, int], out: FloatArray) -> None:
-        """Write log P of what is known of some of the rows."""
+        """Write log P of the known entries of some of the rows."""
         first, last = span
         self._ask(kernels.score_rows, observed, first, last, out)
 
@@ -119,7 +119,7 @@ class CountTree:
         return counts, edges
 
     def marginals(self, observed: Observed) -> FloatArray:
-        """Return P(x_j = 1 | what is known) of every row and variable."""
+        """Return P(x_j = 1 | known entries) of every row and variable."""
         out = flags(observed.ones).astype(np.float64)
         self._ask(query_kernels.marginal_rows, observed, out)
         return out
@@ -149,7 +149,7 @@ class CountTree:
 
 
 def cut_counts(mass: FloatArray, most: int, least: float) -> IntArray:
-    """Return the bin of each count: a bin for every count, or stretches of about equal mass.
+    """Return the bin of each count: a bin for every count, or ranges of about equal mass.
 
     There are at most `most` bins. Each has at least the mass `least`; only a block of one variable
     always has two bins.
@@ -183,7 +183,7 @@ def pair_tables(
 ) -> list[FloatArray]:
     """Return, for each block, the mass of its bins with those of all blocks before it.
 
-    Summed are rows from several sources.
+    The sums are over rows from several sources.
     """
     n_bins, offsets = _layout(partition, bins)
     tables = [np.zeros((int(width), int(offsets[a]))) for a, width in enumerate(n_bins)]
@@ -196,10 +196,10 @@ def pair_tables(
 def best_forest(
     partition: Partition, bins: IntArray, tables: Sequence[FloatArray], penalty: float
 ) -> CountForest:
-    """Return the forest with the greatest gain, given the masses of all pairs of bins.
+    """Return the forest with the largest gain, given the masses of all pairs of bins.
 
-    An edge gains weight times mutual information of the two bins, less `penalty` for each parameter
-    that it adds.
+    The gain of an edge is weight times mutual information of the two bins, minus `penalty` for each
+    parameter that it adds.
     """
     n_bins, offsets = _layout(partition, bins)
     gains = np.zeros((partition.n_blocks, partition.n_blocks))
@@ -209,7 +209,7 @@ def best_forest(
 
 
 def _layout(partition: Partition, bins: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the number of bins of each block, and how many those before it have."""
+    """Return the number of bins of each block, and the cumulative number before it."""
     n_bins = np.maximum.reduceat(bins, partition.starts) + 1
     return n_bins, np.cumsum(n_bins) - n_bins
 

@@ -1,12 +1,12 @@
 """The inner loops of trees over blocks' counts, for one class.
 
 The counts of a block fall into bins, and P(x) = Π_b exp(table[c_b]) · Π_edges ratio[bin of the
-parent's count, bin of the child's count]. Given its bin a count does not depend on other blocks, so
-messages along the tree are over bins.
+parent's count, bin of the child's count]. Given its bin, a count does not depend on other blocks,
+so messages along the tree are over bins.
 
 Shared arguments: `rows` are `HoledRows`, `tree` is a `BinTree`, `parameters` are `CountParameters`,
-``entry[b]`` is where the number of known ones of block b stands in the table, ``hidden[b]`` is its
-number of holes.
+``entry[b]`` is the table entry for the number of known ones of block b, ``hidden[b]`` is its number
+of missing entries.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class BinTree(NamedTuple):
     Attributes
     ----------
     starts : array of shape (n_blocks,)
-        Where the counts of each block start in the table.
+        The start of each block's counts in the table.
     bins : array of shape (table_size,)
         The bin of each count, numbered from 0 in each block.
     n_bins : array of shape (n_blocks,)
@@ -38,7 +38,7 @@ class BinTree(NamedTuple):
     parent : array of shape (n_blocks,)
         Each block's parent, n_blocks for a root.
     cells : array of shape (n_blocks,)
-        Where the ratios of each block and its parent start: one line per bin of the parent.
+        The start of the ratios of each block and its parent: one line per bin of the parent.
     """
 
     starts: IntArray
@@ -68,18 +68,18 @@ class CountParameters(NamedTuple):
 
 
 class BinMessages(NamedTuple):
-    """What is known about the bins of every block, arrays of shape (n_blocks, largest n_bins).
+    """Messages about the bins of every block, arrays of shape (n_blocks, largest n_bins).
 
     Attributes
     ----------
     evidence : array
-        How much the bins of a block weigh by its entries alone.
+        The weights of the bins of a block by its own entries.
     below : array
         The same by its entries and those of all blocks below it.
     message : array
-        What a block says about the bins of its parent.
+        The message of a block about the bins of its parent.
     belief : array
-        P(bin | what is known).
+        P(bin | known entries).
     """
 
     evidence: FloatArray
@@ -90,7 +90,7 @@ class BinMessages(NamedTuple):
 
 @_helper
 def new_messages(n_bins):  # type: ignore[no-untyped-def]
-    """Return memory for the messages of a row."""
+    """Return the workspace for the messages of a row."""
     shape = (n_bins.size, n_bins.max())
     return BinMessages(np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape))
 
@@ -130,7 +130,7 @@ def _weigh_bins(parameters, entry, holes, bins, evidence):  # type: ignore[no-un
 
 @_helper
 def collect(tree, parameters, ratio, entry, hidden, messages):  # type: ignore[no-untyped-def]
-    """Pass messages from the leaves to the roots; return log P of what is known.
+    """Pass messages from the leaves to the roots; return log P of the known entries.
 
     Writes `evidence`, `below` and `message`; `ratio` are the edges' ratios.
     """
@@ -165,7 +165,7 @@ def collect(tree, parameters, ratio, entry, hidden, messages):  # type: ignore[n
 
 @_helper
 def share_of_bins(tree, ratio, b, messages, above, out):  # type: ignore[no-untyped-def]
-    """Write P(bin of b | bin of its parent, what is known); for roots `above` is not read."""
+    """Write P(bin of b | bin of its parent, known entries); for roots `above` is ignored."""
     below, width = messages.below, tree.n_bins[b]
     if tree.parent[b] == tree.n_bins.size:
         out[:width] = below[b, :width] / below[b].sum()
@@ -200,7 +200,7 @@ def distribute(tree, ratio, messages, mass, edges):  # type: ignore[no-untyped-d
 
 @_helper
 def _score_complete(tree, parameters, entry):  # type: ignore[no-untyped-def]
-    """Return log P of a row without holes."""
+    """Return log P of a complete row."""
     bins, n_bins, parent, cells = tree.bins, tree.n_bins, tree.parent, tree.cells
     table, log_ratio = parameters.table, parameters.log_ratio
     total = 0.0
@@ -214,7 +214,7 @@ def _score_complete(tree, parameters, entry):  # type: ignore[no-untyped-def]
 
 @_helper
 def _add_complete(tree, entry, mass, counts, edges):  # type: ignore[no-untyped-def]
-    """Add the mass of a row without holes by count in each block, and by pair of bins."""
+    """Add the mass of a complete row by count in each block, and by pair of bins."""
     bins, n_bins, parent, cells = tree.bins, tree.n_bins, tree.parent, tree.cells
     for b in range(n_bins.size):
         counts[entry[b]] += mass
@@ -225,7 +225,7 @@ def _add_complete(tree, entry, mass, counts, edges):  # type: ignore[no-untyped-
 
 @_helper
 def _count_complete(rows, row, counters):  # type: ignore[no-untyped-def]
-    """Move each block's start on by its ones, for a row without holes."""
+    """Add its number of ones to each block's start, for a complete row."""
     entry, labels = counters.entry, rows.labels
     entry[:] = counters.starts
     ones = ones_of(rows.ones, row, counters.buffer)
@@ -235,7 +235,7 @@ def _count_complete(rows, row, counters):  # type: ignore[no-untyped-def]
 
 @_compile
 def score_rows(rows, tree, parameters, first, last, out):  # type: ignore[no-untyped-def]
-    """Write log P of what is known of the rows first..last − 1."""
+    """Write log P of the known entries of the rows first..last − 1."""
     counters = new_counters(rows.labels, tree.starts)
     entry, hidden = counters.entry, counters.hidden
     ratio, messages = np.exp(parameters.log_ratio), new_messages(tree.n_bins)

@@ -1,4 +1,4 @@
-"""Which blocks of a tree over counts to join: mass and gains of pairs of bins.
+"""Masses and gains of pairs of bins, for choosing the edges of a tree over counts.
 
 ``binned[row, block]`` is the bin of a row's count in a block.
 """
@@ -35,9 +35,9 @@ def add_edges(binned, mass, tree, edges):  # type: ignore[no-untyped-def]
 
 @_compile
 def write_gains(pairs, offsets, n_bins, a, penalty, gains):  # type: ignore[no-untyped-def]
-    """Write what an edge between block a and each block before it gains, less its penalty.
+    """Write the gain of an edge between block a and each block before it, minus its penalty.
 
-    `pairs` is what `add_pairs` wrote; the penalty is paid for each free parameter of the edge.
+    `pairs` was written by `add_pairs`; the penalty applies to each free parameter of the edge.
     """
     for b in range(a):
         table = pairs[:, offsets[b] : offsets[b] + n_bins[b]]

@@ -7,7 +7,7 @@ of a block fall into bins, and along the tree bins depend on bins:
 
 Each edge's ratio is that of a joint distribution of bins to the product of its margins, which are
 those of the q_b. So every block's count is distributed as its q_b, and a forest without edges is
-the paper's block model. Small blocks have a bin for every count.
+the paper's block model. In small blocks every count has its own bin.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,14 +33,14 @@ from exchangeable.runtime.threads import row_ranges, run
 
 @dataclass(frozen=True)
 class CountTreeSums(Sums):
-    """What a pass over the examples has summed.
+    """The sums of a pass over the examples.
 
     Attributes
     ----------
     blocks : list of arrays
-        For each class the posterior weight of the rows with each count in each block.
+        The posterior weight of the rows with each count in each block, for each class.
     edges : list of arrays
-        For each class that of each pair of bins along its forest.
+        That of each pair of bins along the forest, for each class.
     """
 
     blocks: list[FloatArray]
@@ -49,16 +49,16 @@ class CountTreeSums(Sums):
 
 @dataclass(frozen=True)
 class CountTreeModel(Model):
-    """For each class a forest over its blocks, q of each block, and the ratios of its edges.
+    """A forest over blocks for each class, q of each block, and the ratios of the edges.
 
     Attributes
     ----------
     forests : list of CountForest
         Blocks, bins and edges of each class.
     log_q : list of arrays
-        For each class log q(l) of each block and count, in the layout of its partition.
+        log q(l) of each block and count for each class, in the layout of its partition.
     log_ratio : list of arrays
-        For each class the logs of its edges' ratios, in the layout of its forest.
+        The logs of the edges' ratios for each class, in the layout of its forest.
     """
 
     kind: ClassVar[str] = "count trees"
@@ -68,7 +68,7 @@ class CountTreeModel(Model):
 
     @cached_property
     def trees(self) -> list[CountTree]:
-        """What passes over rows read, made when it is first asked for."""
+        """The data for passes over rows, computed on first use."""
         log_factorial = log_factorials(self.n_variables)
         made = []
         for forest, log_q, log_ratio in zip(self.forests, self.log_q, self.log_ratio, strict=True):
@@ -95,7 +95,7 @@ class CountTreeModel(Model):
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters: q of every block, and what each edge adds."""
+        """Number of free parameters: q of every block, and those of the edges."""
         free = 0
         for forest, log_q in zip(self.forests, self.log_q, strict=True):
             free += int(np.isfinite(log_q).sum()) - forest.partition.n_blocks
@@ -172,16 +172,16 @@ class CountTreeModel(Model):
     def expect(
         self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
     ) -> CountTreeSums:
-        """Find the posteriors of all rows, and sum counts and pairs of bins along the trees."""
+        """Compute the posteriors of all rows, and sum counts and pairs of bins along the trees."""
         return expect_rows(self, data.examples, log_prior, data.n_jobs)
 
     def encode(self) -> Arrays:
-        """Return the parameters as the arrays that a file keeps."""
+        """Return the parameters as arrays for a file."""
         return saved.encode(self.forests, self.log_q, self.log_ratio)
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the model of arrays that were read, everything checked."""
+        """Return the model from arrays of a file, after checking everything."""
         return cls(*saved.decode(arrays))
 
 
@@ -192,7 +192,7 @@ def expect_rows(
     n_jobs: int | None = None,
     given: FloatArray | None = None,
 ) -> CountTreeSums:
-    """Find posteriors and sums; with posteriors that are `given` the log-likelihood is 0."""
+    """Compute posteriors and sums; if posteriors are `given`, the log-likelihood is 0."""
     log_likelihood, posterior = posteriors_with_holes(model, examples, log_prior, n_jobs, given)
     mass = examples.weights[:, None] * posterior
 

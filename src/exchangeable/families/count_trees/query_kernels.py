@@ -1,4 +1,4 @@
-"""Answers about rows with holes for one class that is a tree over counts.
+"""Queries about incomplete rows for one class that is a tree over counts.
 
 Marginals, completions and draws; arguments are as in `kernels`.
 """
@@ -25,14 +25,14 @@ _helper = for_kernels()
 
 
 class BestBins(NamedTuple):
-    """The most probable way to complete a row, as passed from leaves to roots.
+    """The most probable completion of a row, as passed from leaves to roots.
 
     Attributes
     ----------
     log_best : array of shape (n_blocks, largest n_bins)
         log P of the best completion of a block and all below it, by the block's bin.
     n_hidden : array of shape (n_blocks, largest n_bins)
-        The number of hidden ones that is best in each bin.
+        The best number of hidden ones in each bin.
     choice : array of shape (n_blocks, largest n_bins)
         The best bin of a block, by the bin of its parent.
     chosen : array of shape (n_blocks,)
@@ -47,7 +47,7 @@ class BestBins(NamedTuple):
 
 @_compile
 def marginal_rows(rows, tree, parameters, out):  # type: ignore[no-untyped-def]
-    """Write P(x_j = 1 | what is known) of every variable of every row."""
+    """Write P(x_j = 1 | known entries) of every variable of every row."""
     counters = new_counters(rows.labels, tree.starts)
     entry, hidden = counters.entry, counters.hidden
     ratio, messages = np.exp(parameters.log_ratio), new_messages(tree.n_bins)
@@ -82,7 +82,8 @@ def _expected(b, entry, holes, tree, parameters, messages):  # type: ignore[no-u
 def complete_rows(rows, tree, parameters, out, score):  # type: ignore[no-untyped-def]
     """Write the most probable completion of every row, and its log-probability.
 
-    In a block all completions with the same number of ones are equally likely; the first are on.
+    In a block all completions with the same number of ones are equally likely; the first entries
+    are on.
     """
     counters = new_counters(rows.labels, tree.starts)
     entry, hidden = counters.entry, counters.hidden
@@ -112,7 +113,7 @@ def complete_rows(rows, tree, parameters, out, score):  # type: ignore[no-untype
 def _collect_best(tree, parameters, entry, hidden, best):  # type: ignore[no-untyped-def]
     """Pass the best log-probabilities from leaves to roots; return that of the whole row.
 
-    Of `best.chosen` the bins of the roots are written.
+    Only the bins of the roots are written to `best.chosen`.
     """
     bins, n_bins, parent, cells = tree.bins, tree.n_bins, tree.parent, tree.cells
     table, log_ratio = parameters.table, parameters.log_ratio
@@ -142,10 +143,10 @@ def _collect_best(tree, parameters, entry, hidden, best):  # type: ignore[no-unt
 
 @_compile
 def draw_rows(rows, tree, parameters, of_block, of_entry, out):  # type: ignore[no-untyped-def]
-    """Write a random completion of every row, made of uniform numbers.
+    """Write a random completion of every row, from uniform numbers.
 
     ``of_block[row, b]`` are two numbers that choose a block's bin and its number of hidden ones,
-    ``of_entry[row, j]`` says whether the next hole is one of them.
+    ``of_entry[row, j]`` chooses whether the next missing entry is one of them.
     """
     counters = new_counters(rows.labels, tree.starts)
     entry, hidden = counters.entry, counters.hidden

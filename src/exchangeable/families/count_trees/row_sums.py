@@ -1,4 +1,4 @@
-"""What count trees sum over rows; each function takes `Examples`, in memory or of a chunk."""
+"""Sums of count trees over rows; each function takes `Examples`, in memory or of a chunk."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ Wanted = dict[int, tuple[Partition, IntArray]]
 def held(
     examples: Examples, posterior: FloatArray, model: CountTreeModel, n_jobs: int | None
 ) -> CountTreeSums:
-    """Return what given posteriors sum."""
+    """Return the sums of given posteriors."""
     return expect_rows(model, examples, np.zeros(posterior.shape[1]), n_jobs, posterior)
 
 

@@ -1,4 +1,4 @@
-"""Trees over counts in files."""
+"""Trees over counts in model files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ ARRAYS = ("labels", "bins", "parent", "log_q", "log_ratio")
 def encode(
     forests: Sequence[CountForest], log_q: Sequence[FloatArray], log_ratio: Sequence[FloatArray]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that a file keeps."""
+    """Return the arrays for a file."""
     return {
         "labels": stacked_labels([forest.partition for forest in forests]),
         "bins": np.concatenate([forest.bins for forest in forests]),
@@ -40,7 +40,7 @@ def encode(
 def decode(
     read: Mapping[str, npt.NDArray[Any]],
 ) -> tuple[list[CountForest], list[FloatArray], list[FloatArray]]:
-    """Return the parameters of arrays that were read, everything checked."""
+    """Return the parameters from arrays of a file, after checking everything."""
     arrays = dict(zip(ARRAYS, needed(read, ARRAYS), strict=True))
     partitions = checked_partitions(arrays["labels"], arrays["log_q"].size)
     sizes = [partition.table_size for partition in partitions]
@@ -73,7 +73,7 @@ def decode(
 
 
 def _check_bins(bins: npt.NDArray[Any], partition: Partition) -> None:
-    """Check that each block's bins are stretches of counts, numbered from 0."""
+    """Check that each block's bins are ranges of counts, numbered from 0."""
     steps = np.diff(bins)
     steps[partition.starts[1:] - 1] = 0
     if (bins[partition.starts] != 0).any() or ((steps != 0) & (steps != 1)).any():

@@ -5,9 +5,9 @@ from exchangeable.families.later import later
 
 
 def _memory(n_rows: int, n_variables: int, n_components: int) -> float:
-    """Return what a fit needs at least: tables of states by states for every edge, and all pairs.
+    """Return the least memory of a fit: tables of states by states for every edge, and all pairs.
 
-    Tables are held old and new, as parameters and as sums.
+    There are old and new tables, as parameters and as sums.
     """
     tables = 4.0 * n_variables * n_components**2
     pairs = 4.0 * n_variables**2

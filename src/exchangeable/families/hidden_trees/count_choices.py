@@ -1,4 +1,4 @@
-"""In which ways blocks with holes can be completed, as far as their states tell: by counts."""
+"""The possible completions of blocks with unknown entries, by their counts."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from exchangeable.families.hidden_trees.search import Choices
 
 
 def count_choices(tree: Messages, symbols: Symbols) -> Choices:
-    """Return the counts that the symbols of rows may stand for.
+    """Return the counts that the symbols of rows may become.
 
-    Codes of counts follow those of the symbols, in the layout of the partition.
+    Codes of counts follow those of symbols, in the layout of the partition.
     """
     best = np.empty((symbols.block.size, tree.n_states))
     chosen = np.empty(best.shape, dtype=np.int64)

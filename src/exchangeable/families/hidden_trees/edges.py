@@ -1,4 +1,4 @@
-"""Which blocks are joined to a tree of hidden states, and how sums become its edges."""
+"""The edges of a tree of hidden states: which blocks are joined, and their parameters."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,23 +7,23 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common.forests import best_tree
 
 DISTURBANCE = 0.5
-"""Standard deviation of the logarithm of what mutual information is multiplied by."""
+"""Standard deviation of the log of the random factors that multiply mutual information."""
 LEAST_GAIN = 1e-9
-"""Blocks that tell nothing about each other are joined nevertheless: a tree has one root."""
+"""Blocks without mutual information are joined nevertheless, because a tree has one root."""
 
 
 def table_gains(both: FloatArray, starts: IntArray, total: float) -> FloatArray:
-    """Return the rows' weight times the mutual information of every two blocks.
+    """Return the total weight of the rows times the mutual information of every two blocks.
 
     Parameters
     ----------
     both : array of shape (n_values, n_values)
-        The weight of the rows with each value of one block and each of another; that of each value
-        by itself on the diagonal.
+        The weight of the rows with each value of one block and each of another; on the diagonal,
+        that of each value.
     starts : array of shape (n_blocks,)
-        Where the values of each block begin.
+        The first value of each block.
     total : float
-        The weight of all rows.
+        The total weight of the rows.
     """
     alone = np.diag(both)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -34,9 +34,9 @@ def table_gains(both: FloatArray, starts: IntArray, total: float) -> FloatArray:
 
 
 def rooted_tree(gains: FloatArray, rng: np.random.Generator | None) -> npt.NDArray[np.int32]:
-    """Return each block's parent in the tree of highest gains, disturbed where there is a `rng`.
+    """Return each block's parent in the tree with the largest gains, perturbed if `rng` is given.
 
-    The root is the block that tells most about the others. There is one, whatever the gains are:
+    The root is the block with the largest total gain. There is exactly one, whatever the gains are:
     kernels rely on it.
 
     >>> rooted_tree(np.full((3, 3), np.nan), None).tolist()
@@ -64,9 +64,9 @@ def shrunken_edges(
     pairs : array of shape (n_blocks, n_states, n_states)
         Posterior weight of each state of a block's parent and its own.
     masses : array of shape (n_blocks, n_states)
-        That of each state.
+        The same for each state.
     shrinkage : float
-        Pseudo-rows of each line.
+        Pseudo-rows of each row of a table.
     """
     usual = masses / masses.sum(axis=1, keepdims=True)
     edges = pairs + shrinkage * usual[:, None, :]

@@ -1,8 +1,8 @@
-"""The family of hidden trees: which tree, where EM starts, and how sums become parameters.
+"""The family of hidden trees: the choice of the tree, the start of EM, and parameters from sums.
 
 The tree is the Chow-Liu tree over the counts of the blocks. The first of several runs learns it
-from the rows, the others from what the rows tell about pairs, disturbed at random: runs whose trees
-differ make a better average.
+from the rows, the others from randomly perturbed mutual information: runs with different trees give
+a better average.
 """
 
 from collections.abc import Sequence
@@ -44,10 +44,10 @@ from exchangeable.structure.proposals import Proposal
 
 
 class HiddenFamily(PooledFamily):
-    """Trees of blocks with hidden states, one tree for all components.
+    """Trees of blocks with hidden states; all components share one tree.
 
-    What others call components are here the states of the root; EM starts from a naive Bayes
-    mixture of half as many.
+    The states of the root play the part of components; EM starts from a naive Bayes mixture with
+    half as many.
     """
 
     naive_steps = START_STEPS
@@ -56,16 +56,16 @@ class HiddenFamily(PooledFamily):
 
     @property
     def n_start_components(self) -> int:
-        """Number of components of the naive Bayes that EM starts from."""
+        """Number of components of the naive Bayes mixture that EM starts from."""
         return n_components(self.problem.n_components)
 
     @property
     def start_pool(self) -> Pool:
-        """The prior of the naive Bayes that EM starts from."""
+        """The prior of the naive Bayes mixture that EM starts from."""
         return replace(self.problem.pool, strength=START_POOLING)
 
     def start_of(self, init: str, number: int) -> str:
-        """Return how the numbered run starts: from rows unless random starts are asked for."""
+        """Return how a run starts: from rows unless random starts are requested."""
         return "random" if init == "random" else "rows"
 
     def first(
@@ -76,7 +76,7 @@ class HiddenFamily(PooledFamily):
         before: Mixture | None,
         rng: np.random.Generator | None,
     ) -> Mixture:
-        """Return where EM starts; `rng` disturbs the tree."""
+        """Return the start of EM; `rng` perturbs the tree."""
         self._use(blocks.partitions[0])
         rows, partition = self.problem.source, self.partition
         parent = self.learn_tree(rows, rng)
@@ -92,7 +92,7 @@ class HiddenFamily(PooledFamily):
         return Mixture(model, log_prior)
 
     def resume(self, data: Any, mixture: Mixture) -> Mixture:
-        """Begin with the blocks of the tree."""
+        """Start with the blocks of the tree."""
         model: Any = mixture.model
         if len(model.trees) > 1:
             raise ValueError(
@@ -103,7 +103,7 @@ class HiddenFamily(PooledFamily):
         return mixture
 
     def _use(self, partition: Partition) -> None:
-        """Begin with some blocks: find the share of the training set with each of their counts."""
+        """Start with given blocks: compute the overall share of each of their counts."""
         pool = self.problem.pool
         shares = pool.smooth(partition, pool.histograms([partition])[0])
         alone = np.flatnonzero(partition.sizes == 1)
@@ -124,11 +124,11 @@ class HiddenFamily(PooledFamily):
         return take_steps(self, data, mixture, sums, batches)
 
     def pseudo_counts(self) -> tuple[FloatArray, float]:
-        """Return the pseudo-rows of each count, and those of each line of an edge."""
+        """Return the pseudo-rows of each count, and those of each row of an edge's table."""
         return self.problem.pool.strength * self.shares, self.problem.shrinkage
 
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
-        """Return the parameters that fit the posteriors, the prior included."""
+        """Return the parameters for given posteriors, under the prior."""
         tree, starts, summed = model.trees[0].messages, self.partition.starts, sums.tree
         pseudo, shrinkage = self.pseudo_counts()
         counts = summed.counts + pseudo[:, None]
@@ -141,18 +141,18 @@ class HiddenFamily(PooledFamily):
     def learn_tree(
         self, rows: InMemory | Streamed, rng: np.random.Generator | None
     ) -> npt.NDArray[np.int32]:
-        """Return each block's parent in the Chow-Liu tree of the rows, disturbed or not.
+        """Return each block's parent in the Chow-Liu tree of the rows, perturbed or not.
 
-        The root is the block that tells most about the others.
+        The root is the block with the largest total mutual information.
         """
         both = rows.summed(partial(pair_masses, partition=self.partition))
         return rooted_tree(count_gains(both, self.partition, rows.total), rng)
 
 
 def count_gains(both: FloatArray, partition: Partition, total: float) -> FloatArray:
-    """Return the rows' weight times the mutual information of the counts of every two blocks.
+    """Return the total weight times the mutual information of the counts of every two blocks.
 
-    `both` is what `pair_masses` returns, `total` the weight of all rows.
+    `both` is the result of `pair_masses`, `total` the total weight of the rows.
     """
     if partition.n_blocks == partition.labels.size:
         gains = np.empty_like(both)

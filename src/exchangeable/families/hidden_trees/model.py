@@ -1,9 +1,9 @@
 """Trees of blocks with hidden states: parameters, scores and queries.
 
-Every block b has a hidden state z_b with h values. The states form a tree, P(z_root) and
-P(z_b | z_parent), and given its state a block is exchangeable: if n of its m variables are on,
-P(x_b | z_b) = q_b(n | z_b) / C(m, n). With single variables as blocks it is a hidden Chow-Liu tree.
-What other models call a class or component is here a state of the root.
+Every block b has a hidden state z_b with h values. The states form a tree, P(z_root) and P(z_b |
+z_parent), and given its state a block is exchangeable: if n of its m variables are on, P(x_b | z_b)
+= q_b(n | z_b) / C(m, n). With single variables as blocks it is a hidden Chow-Liu tree. The classes
+or components of other models are the states of the root here.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
 
 @dataclass(frozen=True)
 class HiddenSums(Sums):
-    """What a pass over the examples has summed for one tree; `posterior` is empty."""
+    """The sums of a pass over the examples for one tree; `posterior` is empty."""
 
     tree: TreeSums
 
@@ -39,7 +39,7 @@ class HiddenModel(RootedTrees):
     Attributes
     ----------
     trees : list of HiddenTree
-        The trees, whose classes follow one another.
+        The trees, with their classes in sequence.
     """
 
     kind: ClassVar[str] = "hidden trees"
@@ -58,7 +58,7 @@ class HiddenModel(RootedTrees):
         return by_class
 
     def log_totals(self) -> FloatArray:
-        """Return log Σ_x P(x | y) of each class, by messages of which nothing is kept."""
+        """Return log Σ_x P(x | y) of each class, by messages that are not stored."""
         return np.concatenate([tree.messages.log_totals()[tree.states] for tree in self.trees])
 
     def on_page(self) -> OnPage:
@@ -82,7 +82,7 @@ class HiddenModel(RootedTrees):
     def expect(
         self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
     ) -> HiddenSums:
-        """Find the posteriors of all hidden states of one tree, and sum them."""
+        """Compute the posteriors of all hidden states of one tree, and their sums."""
         messages = self.trees[0].messages
         symbols = Symbols.of(data.examples.observed, messages.partition)
         tree = expect_messages(messages, data.examples.weights, symbols, log_prior, data.n_jobs)
@@ -96,7 +96,7 @@ class HiddenModel(RootedTrees):
         return HiddenSums(tree.log_likelihood, NO_POSTERIOR, tree.totals, tree)
 
     def encode(self) -> Arrays:
-        """Return the parameters as the arrays that a file keeps."""
+        """Return the parameters as arrays for a file."""
         return {
             f"{number}.{name}": array
             for number, tree in enumerate(self.trees)
@@ -105,5 +105,5 @@ class HiddenModel(RootedTrees):
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the model of arrays that were read, everything checked."""
+        """Return the model from arrays of a file, after checking everything."""
         return cls([HiddenTree.make(*parts) for parts in saved.decode(arrays)])

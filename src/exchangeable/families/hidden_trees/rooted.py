@@ -1,6 +1,6 @@
 """Trees with a hidden state at every node, whose classes are the states of the root.
 
-What trees of counts and trees with leaves of any kind have in common.
+The common part of trees of counts and trees with leaves of any kind.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges
 
 SHORT_SEARCH = 128
-"""Branches of a row that are looked at before completions are climbed to."""
+"""Branches per row that are explored before a local search."""
 
 
 class RootedTree(ABC):
@@ -28,7 +28,7 @@ class RootedTree(ABC):
     Attributes
     ----------
     states : array of shape (n_classes,)
-        The state of the root that each class is.
+        The state of the root that each class represents.
     """
 
     states: IntArray
@@ -50,7 +50,7 @@ class RootedTree(ABC):
 
     @abstractmethod
     def blank(self, observed: Observed) -> Any:
-        """Return rows in the form in which completions are given."""
+        """Return rows in the form of completions."""
 
     @abstractmethod
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
@@ -66,7 +66,7 @@ class RootedTree(ABC):
 
     @abstractmethod
     def complete(self, observed: Observed, state: int) -> tuple[SymbolArray, FloatArray]:
-        """Return a completion of each row that no change of one block betters, and its log P."""
+        """Return a locally optimal completion of each row (by block), and its log P."""
 
     @abstractmethod
     def searched(
@@ -77,15 +77,15 @@ class RootedTree(ABC):
         most: int = MOST_BRANCHES,
         at_least: FloatArray | None = None,
     ) -> Completions:
-        """Return what branch and bound finds; the last two arguments are those of `Search.run`."""
+        """Return the result of branch and bound; see `Search.run` for the last two arguments."""
 
     def most_probable(
         self, observed: Observed, log_prior: FloatArray, classes: IntArray
     ) -> Completions:
-        """Return the best completion over some classes, and what none exceeds.
+        """Return the best completion over some classes, and an upper bound.
 
-        A short search finds most. For rows that it leaves open, completions are climbed to in every
-        class, and a longer search looks for better ones.
+        A short search solves most rows. For the others, a local search in every class finds good
+        completions, and a longer search looks for better ones.
         """
         found = self.searched(observed, log_prior, classes, SHORT_SEARCH)
         loose = np.flatnonzero(found.bound > found.log_prob)

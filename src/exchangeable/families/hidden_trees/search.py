@@ -1,14 +1,14 @@
 """Most probable completions under a hidden tree, by branch and bound.
 
-The probability of a row is a sum over hidden states, whose maximum over what is not known has no
-closed form. If every state may choose its own completion of a block, the sum can only grow:
+The probability of a row is a sum over hidden states, whose maximum over the unknown entries has no
+closed form. If every state may choose its own completion of a block, the sum can only increase:
 
     max_x Σ_z P(z) Π_b P(x_b | z_b)  ≤  Σ_z P(z) Π_b max_{x_b} P(x_b | z_b),
 
 and the right side takes one pass of messages. Blocks whose completion is the same for every state
-do not loosen it. The search fixes the block on which the states agree least, one completion per
-branch (of those that all states find equally probable, one is enough), goes on where the bound is
-highest, and ends when no bound is above the best completion found.
+do not loosen the bound. The search fixes the block on which the states disagree most, with one
+branch per completion (one is enough of those that all states find equally probable), continues
+where the bound is highest, and ends when no bound is above the best completion found.
 """
 
 from collections.abc import Sequence
@@ -25,32 +25,32 @@ from exchangeable.families.hidden_trees.passes import kernels
 from exchangeable.families.hidden_trees.passes.states import TreeOfStates, scaled
 
 MOST_WORK = 1 << 26
-"""Products of messages after which the search for one row ends with what it has."""
+"""Number of message products after which the search for one row stops with its best result."""
 MOST_BRANCHES = 1 << 12
-"""Branches after which it does so whatever they cost."""
+"""Number of branches after which it stops, whatever their cost."""
 AT_ONCE = 16
-"""Branches of a row that are looked at together."""
+"""Branches of a row that are explored together."""
 LEVEL = 1e-9
-"""A bound this close to the best completion's log-probability is reached by it."""
+"""A bound is reached if the best log-probability is this close to it."""
 Codes = npt.NDArray[np.int32]
 
 
 class Choices(NamedTuple):
-    """In which ways blocks can be completed.
+    """The possible completions of blocks.
 
-    Codes number what blocks show: first the symbols of rows, then complete ones.
+    Codes number the symbols of rows first, and then complete blocks.
 
     Attributes
     ----------
     log_evidence : array of shape (n_codes, n_states)
-        log P of a symbol's best completion, which may be another for every state, and of what
-        complete blocks show.
+        log P of a symbol's best completion, which may differ between states, and of complete
+        blocks.
     first, number : arrays of shape (n_symbols,)
-        The codes of a symbol's completions: where they begin, and how many there are.
+        The codes of a symbol's completions: the first, and their number.
     agreed : array of shape (n_symbols,)
         The one that the first state prefers.
     open : array of shape (n_symbols,)
-        Whether another state prefers another.
+        Whether another state prefers another one.
     """
 
     log_evidence: FloatArray
@@ -66,11 +66,11 @@ class Found(NamedTuple):
     Attributes
     ----------
     codes : array of shape (n_rows, n_blocks)
-        What the blocks show once they are completed.
+        The codes of the completed blocks.
     state : array of shape (n_rows,)
-        The root's state, as a position in the states asked for.
+        The root's state, as an index into the requested states.
     log_prob, bound : arrays of shape (n_rows,)
-        log P(x, z_root), and what no completion exceeds.
+        log P(x, z_root), and an upper bound of it over all completions.
     """
 
     codes: Codes
@@ -80,7 +80,7 @@ class Found(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """Some completions of a row: what the blocks show, and the block to fix next."""
+    """Some completions of a row: the codes of the blocks, and the block to fix next."""
 
     codes: Codes
     block: int
@@ -88,18 +88,18 @@ class Branch(NamedTuple):
 
 @dataclass(frozen=True)
 class Looked:
-    """What one look at some branches has shown.
+    """The result of exploring some branches.
 
     Attributes
     ----------
     bound : array of shape (n_branches,)
-        What no completion of a branch exceeds.
+        Upper bound over all completions of a branch.
     block : array of shape (n_branches,)
-        The block on which states agree least.
+        The block on which states disagree most.
     codes : array of shape (n_branches, n_blocks)
         A completion of each branch.
     state, log_prob : arrays of shape (n_branches,)
-        The root's state under which that is most probable, and log P.
+        The root's state with the highest probability, and log P.
     """
 
     bound: FloatArray
@@ -110,7 +110,7 @@ class Looked:
 
 
 class Search:
-    """The completions of some rows, looked at branch by branch.
+    """The completions of some rows, explored branch by branch.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Search:
     choices : Choices
         How these can be completed.
     states : array
-        The states of the root that are asked for.
+        The requested states of the root.
     log_prior : array
         Their log-probabilities.
     """
@@ -141,14 +141,14 @@ class Search:
     def run(
         self, most: int | IntArray = MOST_BRANCHES, at_least: FloatArray | None = None
     ) -> Found:
-        """Return the best completions, and bounds that are equal to them if time has sufficed.
+        """Return the best completions, with bounds that equal them if there was enough time.
 
         Parameters
         ----------
         most : int or array of shape (n_rows,)
-            Largest number of branches of a row to look at.
+            Maximum number of branches per row.
         at_least : array of shape (n_rows,), optional
-            log P of completions that are known; only better ones are searched for.
+            log P of known completions; only better ones are searched for.
         """
         starts = self.codes
         looked = self._look(starts)
@@ -186,7 +186,7 @@ class Search:
         return Found(self._complete(codes), state, best, np.where(loose, highest, best))
 
     def _patience(self) -> int:
-        """Return how many branches of a row may be looked at."""
+        """Return the maximum number of branches of a row."""
         products = self.tree.parent.size * self.tree.n_states**2
         return int(min(MOST_BRANCHES, max(MOST_WORK // products, AT_ONCE)))
 
@@ -203,14 +203,14 @@ class Search:
         return parts
 
     def _joint(self, codes: Codes) -> FloatArray:
-        """Return log P of what some branches show, for each state of the root asked for."""
+        """Return log P of some branches, for each requested state of the root."""
         out = np.empty((len(codes), self.tree.n_states))
         kernels.score_tree(codes, self.evidence, self.tree.tree, self.tree.room(), out)
         offsets = self.top[codes].sum(axis=1)
         return np.asarray(out[:, self.states] + offsets[:, None] + self.log_prior)
 
     def _look(self, codes: Codes) -> Looked:
-        """Bound some branches, and complete each by what its states agree on most."""
+        """Compute bounds for branches, and complete each by majority of its states."""
         joint = self._joint(codes)
         likeliest = joint.argmax(axis=1)
         bound = joint[np.arange(len(codes)), likeliest]
@@ -224,7 +224,7 @@ class Search:
         return Looked(bound, block, completed, best, exact[np.arange(len(codes)), best])
 
     def _agree(self, codes: Codes, state: int) -> tuple[Codes, IntArray]:
-        """Return the counts that most of the mass of the states agrees on, and where least does."""
+        """Return the counts with the majority of the states' mass, and the most disputed block."""
         tree = self.tree
         posterior = tree.posterior(codes, self.evidence, state)
         completed, worst = codes.copy(), np.zeros(len(codes), dtype=np.int64)
@@ -243,7 +243,7 @@ class Search:
         return completed, worst
 
     def _complete(self, codes: Codes) -> Codes:
-        """Return what blocks show, those that were left to what all states prefer included."""
+        """Return the codes of the blocks, including those that all states complete alike."""
         agreed = self.choices.agreed
         known = agreed[np.minimum(codes, agreed.size - 1)]
         return np.where(codes < agreed.size, known, codes).astype(np.int32)
@@ -252,7 +252,7 @@ class Search:
 def _take(
     heap: list[tuple[float, int, Branch]], best: FloatArray, left: IntArray, i: int
 ) -> Sequence[Branch]:
-    """Take the branches of a row to look at next: those with the highest bounds."""
+    """Take the next branches of a row to explore: those with the highest bounds."""
     taken: list[Branch] = []
     while heap and len(taken) < AT_ONCE and left[i] > 0 and -heap[0][0] > best[i] + LEVEL:
         taken.append(heappop(heap)[2])

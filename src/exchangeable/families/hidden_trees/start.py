@@ -1,8 +1,9 @@
-"""Where EM of a hidden tree starts: from a mixture of trees in disguise.
+"""The start of EM for a hidden tree: a mixture of trees.
 
-A state is a component found by naive Bayes, together with whether the block has many ones. Given
-these two a child's component is that of its parent, and whether it has many ones depends on whether
-its parent has: a mixture of trees. It is held loosely, so that EM can make states of its own.
+A state represents a component found by naive Bayes, together with whether the block has many ones.
+A child's component tends to be that of its parent, and whether it has many ones depends on whether
+its parent has: a mixture of trees. This is only imposed loosely, so that EM can find states of its
+own.
 """
 
 from collections.abc import Sequence
@@ -17,29 +18,29 @@ from exchangeable.families.hidden_trees.tree import HiddenTree
 from exchangeable.partitions import Partition
 
 START_POOLING, START_STEPS = 4.0, 15
-"""Pseudo-rows and steps of the naive Bayes that EM starts from."""
+"""Pseudo-rows and steps of the naive Bayes mixture that EM starts from."""
 HELD = 0.9
-"""How surely a block's component is that of its parent when EM starts."""
+"""Initial probability that a block's component is that of its parent."""
 SURE = 0.9
-"""How surely a state says, when EM starts, whether the block has many ones."""
+"""Initial certainty with which a state determines whether the block has many ones."""
 SMALL = 1e-3
 """Mass that keeps every pair of states possible."""
 
 
 @dataclass(frozen=True)
 class States:
-    """What each state stands for at the start.
+    """What each state represents at the start.
 
     Attributes
     ----------
     component : array of shape (n_states,)
         Its component.
     fits : array of shape (n_states, 2)
-        Whether it is about blocks with few ones, and about blocks with many.
+        Whether it includes blocks with few ones, and blocks with many.
 
     Examples
     --------
-    With an odd number of states the last component is not split by its ones.
+    With an odd number of states the last component is not split.
 
     >>> states = States.of(3)
     >>> states.component.tolist(), states.fits.tolist()
@@ -59,11 +60,11 @@ class States:
 
     @property
     def split(self) -> npt.NDArray[np.bool_]:
-        """Which states are about blocks with few ones only, or with many."""
+        """Which states represent only blocks with few ones, or only with many."""
         return np.asarray(~self.fits.all(axis=1))
 
     def joint(self, mass: FloatArray) -> FloatArray:
-        """Return the mass of each state of a block's parent and of its own.
+        """Return the mass of each state of a block's parent and of the block.
 
         `mass` is by whether the parent has many ones, whether the block has, and component.
         """
@@ -74,12 +75,12 @@ class States:
 
 
 def n_components(n_states: int) -> int:
-    """Return the number of components of the naive Bayes that states are made of."""
+    """Return the number of components of the naive Bayes mixture behind the states."""
     return (n_states + 1) // 2
 
 
 def halves(masses: Sequence[FloatArray]) -> IntArray:
-    """Return for each block the largest count that is few, such that few are half of the rows.
+    """Return for each block the count up to which it has few ones, about half of the rows.
 
     >>> halves([np.array([6.0, 4.0]), np.array([1.0, 4.0, 3.0, 2.0])]).tolist()
     [0, 1]
@@ -90,14 +91,14 @@ def halves(masses: Sequence[FloatArray]) -> IntArray:
 
 @dataclass(frozen=True)
 class StartMasses:
-    """What a naive Bayes mixture says of the counts, from which states are made.
+    """Sums under a naive Bayes mixture, from which states are constructed.
 
     Attributes
     ----------
     by_count : list of arrays of shape (size + 1, n_components)
         The mass of each count of each block.
     cuts : array of shape (n_blocks,)
-        The largest count of each block that is few.
+        The largest count of each block that counts as few.
     pairs : array of shape (n_blocks, 2, 2, n_components)
         The mass by whether a block's parent has many ones, and whether it has.
     """
@@ -114,16 +115,16 @@ def mixture_in_disguise(
     shares: FloatArray,
     n_states: int,
 ) -> tuple[HiddenModel, FloatArray]:
-    """Return the hidden tree that EM starts from, and log P of the root's states.
+    """Return the initial hidden tree, and log P of the root's states.
 
     Parameters
     ----------
     partition, parent
         Blocks, and each block's parent.
     start : StartMasses
-        What the components are like.
+        Sums under the naive Bayes mixture.
     shares : array of shape (table_size,)
-        The usual share of each count of each block.
+        The overall share of each count of each block.
     n_states : int
         Number of states of each block.
     """
@@ -143,12 +144,12 @@ def mixture_in_disguise(
 def loose_edges(
     states: States, parent: npt.NDArray[np.int32], masses: FloatArray, pairs: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the edges that EM starts from, and the probabilities of the root's states.
+    """Return the initial edges, and the probabilities of the root's states.
 
     Parameters
     ----------
     states : States
-        What the states stand for.
+        What the states represent.
     parent : array of shape (n_blocks,)
         Each block's parent.
     masses : array of shape (n_blocks, n_states)
@@ -171,7 +172,7 @@ def loose_edges(
 
 
 def _first_counts(seen: FloatArray, usual: FloatArray, split: npt.NDArray[np.bool_]) -> FloatArray:
-    """Return q(l | z) of a block: what was seen, leaning towards what is usual."""
+    """Return q(l | z) of a block: observed counts, shrunk towards the overall shares."""
     totals = seen.sum(axis=0)
     own = (seen + START_POOLING * usual) / (totals + START_POOLING)
     sure = np.where(totals > 0, seen / np.where(totals > 0, totals, 1.0), usual)

@@ -1,4 +1,4 @@
-"""Steps of EM over batches of rows for a hidden tree, on the processor or on a device of JAX."""
+"""Steps of EM over batches of rows for a hidden tree, on the CPU or a JAX device."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -23,18 +23,18 @@ SYMBOLS, DEVICE_ROWS = "symbols of steps", "rows of steps on a device"
 
 
 class Stepping(Protocol):
-    """What turns sums into parameters: the family of hidden trees."""
+    """Turns sums into parameters: the family of hidden trees."""
 
     partition: Partition
 
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
-        """Return the parameters that fit the posteriors."""
+        """Return the parameters for given posteriors."""
 
     def log_shares(self, totals: FloatArray) -> FloatArray:
         """Return log P of the root's states."""
 
     def pseudo_counts(self) -> tuple[FloatArray, float]:
-        """Return the pseudo-rows of each count, and those of each line of an edge."""
+        """Return the pseudo-rows of each count, and those of each row of an edge's table."""
 
 
 def take_steps(
@@ -44,7 +44,7 @@ def take_steps(
     sums: HiddenSums,
     batches: Sequence[Batch],
 ) -> tuple[Mixture, HiddenSums]:
-    """Take a step for each batch, as `Family.steps` says."""
+    """Take a step for each batch, as described in `Family.steps`."""
     if SYMBOLS not in data.memo:
         data.memo[SYMBOLS] = Symbols.of(data.examples.observed, family.partition)
     symbols: Symbols = data.memo[SYMBOLS]
@@ -69,7 +69,7 @@ def take_steps(
 def _after(
     family: Stepping, data: RowsInMemory, mixture: Mixture, tree: TreeSums
 ) -> tuple[Mixture, HiddenSums]:
-    """Return the parameters that sums lead to."""
+    """Return the parameters computed from sums."""
     sums = HiddenSums(tree.log_likelihood, NO_POSTERIOR, tree.totals, tree)
     (model,) = family.following(data, mixture.model, sums, 1)
     return Mixture(model, family.log_shares(tree.totals)), sums
@@ -83,7 +83,7 @@ def _on_device(
     sums: TreeSums,
     batches: Sequence[Batch],
 ) -> TreeSums:
-    """Return the sums after steps that are all taken on a device: sums need not leave it."""
+    """Return the sums after steps that all run on a device, so that sums need not leave it."""
     (hidden,) = import_jax("device='gpu'", "exchangeable.devices.passes.hidden_steps")
     partition, model = family.partition, mixture.model
     messages: Messages = model.trees[0].messages  # type: ignore[attr-defined]

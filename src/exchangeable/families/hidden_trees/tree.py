@@ -1,4 +1,4 @@
-"""One tree of blocks with hidden states: what it answers about rows, given its root's state."""
+"""One tree of blocks with hidden states: queries given the root's state."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ from exchangeable.families.hidden_trees.search import MOST_BRANCHES, Search
 from exchangeable.partitions import Partition, log_factorials
 
 BETTER = 1e-9
-"""A change of one block that gains less than this is not made."""
+"""Changes of one block that gain less than this are not made."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class HiddenTree(RootedTree):
     messages : Messages
         Blocks, parents and parameters.
     states : array of shape (n_classes,)
-        The state of the root that each class is.
+        The state of the root that each class represents.
     """
 
     messages: Messages
@@ -67,7 +67,7 @@ class HiddenTree(RootedTree):
         return h * partition.labels.size + (partition.n_blocks - 1) * h * (h - 1)
 
     def blank(self, observed: Observed) -> SymbolArray:
-        """Return rows in which holes are `UNASSIGNED`."""
+        """Return rows in which missing entries are `UNASSIGNED`."""
         return observed.symbols()
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
@@ -109,7 +109,7 @@ class HiddenTree(RootedTree):
         return rows
 
     def complete(self, observed: Observed, state: int) -> tuple[SymbolArray, FloatArray]:
-        """Return a completion of each row that no change of one block betters, and its log P."""
+        """Return a locally optimal completion of each row (by block), and its log P."""
         tree, symbols = self.messages, Symbols.of(observed, self.messages.partition)
         best = np.empty((symbols.block.size, tree.n_states))
         chosen = np.empty(best.shape, dtype=np.int64)
@@ -131,7 +131,7 @@ class HiddenTree(RootedTree):
         most: int = MOST_BRANCHES,
         at_least: FloatArray | None = None,
     ) -> Completions:
-        """Return what branch and bound finds; the last two arguments are those of `Search.run`."""
+        """Return the result of branch and bound; see `Search.run` for the last two arguments."""
         symbols = Symbols.of(observed, self.messages.partition)
         choices = count_choices(self.messages, symbols)
         search = Search(
@@ -145,7 +145,7 @@ class HiddenTree(RootedTree):
         return Completions(rows, classes[found.state], found.log_prob, found.bound)
 
     def _climb(self, observed: Observed, rows: SymbolArray, state: int) -> None:
-        """Change one block of a row at a time, the one that gains most, until none gains."""
+        """Change one block of a row at a time, the one with the largest gain, until none gains."""
         partition = self.messages.partition
         shown = Symbols.of(observed, partition)
         least, holes = shown.ones[shown.codes], shown.holes[shown.codes]
@@ -164,7 +164,7 @@ class HiddenTree(RootedTree):
     def _best_changes(
         self, rows: SymbolArray, least: IntArray, holes: IntArray, state: int
     ) -> tuple[FloatArray, IntArray]:
-        """Return what the best count of each block gains, all other blocks as they are."""
+        """Return the gain of the best count of each block, with all other blocks unchanged."""
         tree, partition = self.messages, self.messages.partition
         symbols = Symbols.of(Observed.from_symbols(rows), partition)
         evidence = scaled(tree.log_evidence(symbols))[0]
@@ -199,6 +199,6 @@ class HiddenTree(RootedTree):
     def _fill(
         self, rows: SymbolArray, symbols: Symbols, taken: IntArray, uniforms: FloatArray
     ) -> None:
-        """Turn the given number of holes of each block on."""
+        """Turn on the given number of unknown entries of each block."""
         labels = self.messages.partition.labels
         query_kernels.fill(rows, labels, symbols.holes[symbols.codes], taken, uniforms)

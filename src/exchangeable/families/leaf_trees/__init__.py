@@ -1,17 +1,18 @@
-"""Hidden trees whose blocks show values of statistics, or columns of any kind.
+"""Hidden trees whose leaves are blocks with statistics, or columns of any kind.
 
-They are composed of the families that have these: blocks with statistics, and mixed kinds.
+They are built on the families that provide these: blocks with statistics, and mixed kinds.
 
-`RootedTree` and `RootedTrees` (`hidden_trees/rooted.py`) are hidden trees whatever their blocks
-show; messages, edges and the search for completions know only *codes*: what a block shows, and how
-probable that is in each state. Hidden trees over counts number counts and holes (`Symbols`), and
-are the fast way. Here a code is a distinct row of a block, and a `Leaf` is a `Model` of the block's
-variables whose classes are the states. Of it a tree asks `score_examples` (once per distinct row),
-`shared_out` (the sums of rows of which it is known how much is of each class), `marginals`,
-`predictive`, `complete`, `draw`, and `alternatives`: completions among which the best is, whatever
-states weigh. A leaf is fitted by its own `Family`, to the block's distinct rows (`LeafFit`), or
-where rows come in chunks to passes over its columns (`streaming.py`). To let another model be a
-leaf, give it `shared_out` and name it in `leaves.py`.
+`RootedTree` and `RootedTrees` (`hidden_trees/rooted.py`) are hidden trees with any kind of leaves;
+messages, edges and the search for completions only use *codes*, which identify the content of a
+block, and their probabilities in each state. Hidden trees over counts number pairs of count and
+missing entries (`Symbols`), which is fast. Here a code is a distinct row of a block, and a `Leaf`
+is a `Model` of the block's variables whose classes are the states. A tree uses its methods
+`score_examples` (once per distinct row), `shared_out` (the sums of rows with known class
+memberships), `marginals`, `predictive`, `complete`, `draw`, and `alternatives`: completions among
+which the best one is, for any weights of the states. A leaf is fitted by its own `Family`, to the
+block's distinct rows (`LeafFit`), or by passes over its columns if rows come in chunks
+(`streaming.py`). To support another model as a leaf, give it `shared_out` and name it in
+`leaves.py`.
 """
 
 from dataclasses import replace
@@ -26,7 +27,7 @@ CANNOT = dict(HIDDEN[0].cannot)
 
 
 def _tree(**own: Any) -> FamilySpec:
-    """Return a family of hidden trees with leaves, given what it does not share with counts."""
+    """Return a family of hidden trees with leaves, given how it differs from that over counts."""
     return replace(
         HIDDEN[0],
         model=later(f"{__name__}.model", "LeafModel"),

@@ -1,4 +1,4 @@
-"""Which of several statistics a block has."""
+"""The choice between several statistics of a block."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,14 +14,14 @@ from exchangeable.statistics import Statistic
 from exchangeable.structure.statistic_blocks import log_evidence
 
 STEPS = 10
-"""Steps of EM by which holes are filled before statistics are compared."""
+"""Steps of EM for missing entries before statistics are compared."""
 
 
 def chosen_statistic(data: EMData, statistics: Sequence[Statistic]) -> Statistic:
     """Return the statistic with the highest evidence for the block as a whole.
 
-    A mixture over states of distributions of T is a distribution of T, so that the block's own rows
-    tell which T it is, whatever the tree.
+    A mixture over states of distributions of T is a distribution of T, so the block's own rows
+    determine the choice of T, whatever the tree.
     """
     if len(statistics) == 1:
         return statistics[0]
@@ -32,8 +32,8 @@ def _log_evidence(data: EMData, statistic: Statistic) -> float:
     """Return the log-evidence of a statistic.
 
     It is exact for complete rows. For others it is that of their expected completion, corrected by
-    what the known entries and the completion are worth under the same parameters (the approximation
-    of Cheeseman and Stutz).
+    the difference of the log-likelihoods of the known entries and of the completion under the same
+    parameters (the approximation of Cheeseman and Stutz).
     """
     log_sizes = statistic.log_sizes()[:, None]
     log_urns = np.zeros(log_sizes.shape)

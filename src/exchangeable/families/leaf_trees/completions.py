@@ -1,4 +1,4 @@
-"""In which ways the blocks of rows can be completed, and completions that are climbed to."""
+"""The possible completions of the blocks of rows, and local search among them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,13 +15,13 @@ from exchangeable.families.hidden_trees.search import Choices
 from exchangeable.families.leaf_trees.leaves import Leaf, Shown
 
 MOST_ALTERNATIVES = 256
-"""Completions of a block that are listed."""
+"""Maximum number of completions of a block that are listed."""
 BETTER = 1e-9
-"""A change of one block that gains less than this is not made."""
+"""Changes of one block that gain less than this are not made."""
 
 
 class Completed(NamedTuple):
-    """How the blocks of rows can be completed.
+    """The possible completions of the blocks of rows.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Completed(NamedTuple):
     rows : list of arrays
         The completions of each leaf.
     first : array of shape (n_leaves,)
-        The code of the first of them.
+        The first code of each leaf's completions.
     """
 
     choices: Choices
@@ -45,9 +45,9 @@ class Completed(NamedTuple):
 
 
 def completed_blocks(leaves: Sequence[Leaf], shown: Shown) -> Completed:
-    """Return how every distinct row of the leaves can be completed.
+    """Return the possible completions of every distinct row of the leaves.
 
-    Where a leaf lists no alternatives, by what is best in each of its states.
+    If a leaf lists no alternatives, these are the best ones in each of its states.
     """
     n_symbols = int(shown.first[-1])
     begin, firsts, rows = n_symbols, list[int](), list[Any]()
@@ -88,7 +88,7 @@ def _as_observed(rows: Any, like: Observed) -> Observed:
 def _first_best(
     table: FloatArray, best: FloatArray, first: IntArray, number: IntArray
 ) -> npt.NDArray[np.int64]:
-    """Return which line of each symbol's is the first with its highest entry, by column."""
+    """Return the index of the first of each symbol's lines with its highest entry, by column."""
     symbol = np.repeat(np.arange(number.size), number)
     place = np.arange(len(table)) - first[symbol]
     reached = np.where(table == best[symbol], place[:, None], len(table))
@@ -98,9 +98,9 @@ def _first_best(
 def climb(
     tree: TreeOfStates, choices: Choices, symbols: Any, codes: npt.NDArray[np.int32], state: int
 ) -> None:
-    """Change one block of a row at a time, the one that gains most, until none gains.
+    """Change one block of a row at a time, the one with the largest gain, until none gains.
 
-    `symbols` is what rows show; `codes`, completions of it, are changed.
+    `symbols` are the codes of the rows; `codes`, those of completions, are modified.
     """
     evidence, top = scaled(choices.log_evidence)
     active = np.flatnonzero((choices.number[symbols] > 1).any(axis=1))

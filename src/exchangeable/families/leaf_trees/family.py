@@ -1,7 +1,7 @@
-"""The family of hidden trees with leaves: which leaves, which tree, where EM starts, and its steps.
+"""The family of hidden trees with leaves: leaves, tree, start of EM, and its steps.
 
-A leaf is fitted by the family of its model, to the distinct rows of its block, whose weights in
-each state are what messages along the tree say.
+A leaf is fitted by the family of its model to the distinct rows of its block, whose weights in each
+state are computed by messages along the tree.
 """
 
 from dataclasses import replace
@@ -52,7 +52,7 @@ class LeafFamily(Family):
     """Trees of blocks with hidden states and leaves of any kind, one tree for all components."""
 
     def start_of(self, init: str, number: int) -> str:
-        """Return how the numbered run starts: from rows unless random starts are asked for."""
+        """Return how a run starts: from rows unless random starts are requested."""
         return "random" if init == "random" else "rows"
 
     @cached_property
@@ -62,7 +62,7 @@ class LeafFamily(Family):
 
     @cached_property
     def blocks(self) -> list[tuple[IntArray, StatisticBlock | None]]:
-        """The variables of each leaf, and the statistics it may read."""
+        """The variables of each leaf, and the statistics it may use."""
         problem, chunks = self.problem, self.problem.chunks
         n_variables = self.rows.rows.n_variables if chunks is None else chunks.n_variables
         named: list[tuple[IntArray, StatisticBlock | None]] = [
@@ -74,7 +74,7 @@ class LeafFamily(Family):
 
     @cached_property
     def shown(self) -> Shown:
-        """What the leaves show in the rows."""
+        """The codes of the leaves in the rows."""
         blocks = [(variables, named is not None) for variables, named in self.blocks]
         return Shown.of(blocks, self.rows.observed, self.rows.weights)
 
@@ -103,7 +103,7 @@ class LeafFamily(Family):
         return Proposal([partition] * self.problem.n_components)
 
     def start(self, data: Any, init: str, rng: np.random.Generator) -> Sums:
-        """Return the posteriors of a mixture in which leaves are independent, after a few steps."""
+        """Return the posteriors of a mixture with independent leaves, after a few steps."""
         k = n_components(self.problem.n_components)
         first = MixedFamily(replace(self.problem, n_components=k)).start(data, init, rng)
         if isinstance(data, Streamed):
@@ -144,7 +144,7 @@ class LeafFamily(Family):
         return sums
 
     def _masses(self, posterior: FloatArray) -> list[tuple[LeafFit, FloatArray]]:
-        """Return for each leaf how much of its distinct rows each component has."""
+        """Return, for each leaf, the mass of its distinct rows in each component."""
         mass = self.rows.weights[:, None] * posterior
         return [(fit, self.shown.by_code(b, mass)) for b, fit in enumerate(self.fits)]
 
@@ -156,7 +156,7 @@ class LeafFamily(Family):
         before: Mixture | None,
         rng: np.random.Generator | None,
     ) -> Mixture:
-        """Return where EM starts; `rng` disturbs the tree."""
+        """Return the start of EM; `rng` perturbs the tree."""
         if isinstance(data, Streamed):
             return self._streamed_first(data, sums, rng)
         weights, bins = self.rows.weights, self.bins
@@ -198,7 +198,7 @@ class LeafFamily(Family):
         return Mixture(LeafModel([tree]), np.log(root))
 
     def resume(self, data: Any, mixture: Mixture) -> Mixture:
-        """Get ready to go on from an earlier fit."""
+        """Prepare to continue from an earlier fit."""
         model: Any = mixture.model
         if len(model.trees) > 1:
             raise ValueError(
@@ -214,7 +214,7 @@ class LeafFamily(Family):
         return Mixture(LeafModel([replace(tree, leaves=leaves)]), mixture.log_prior)
 
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
-        """Return the parameters that fit the posteriors, the prior included."""
+        """Return the parameters for given posteriors, under the prior."""
         assert isinstance(sums, LeafSums)
         tree = model.trees[0]
         triples = zip(self.fits, tree.leaves, sums.leaves, strict=True)
@@ -226,7 +226,7 @@ class LeafFamily(Family):
         ]
 
     def widened(self, mixture: Mixture, sums: Any, rows: Examples) -> tuple[Mixture, Any]:
-        """Return a mixture, and sums under it, with room for larger counts in its leaves."""
+        """Return a mixture, and sums under it, enlarged for larger counts in its leaves."""
         model: Any = mixture.model
         tree = model.trees[0]
         shown = Shown.of(tree.blocks, rows.observed, rows.weights)
@@ -241,7 +241,7 @@ class LeafFamily(Family):
         return Mixture(wider, mixture.log_prior), replace(sums, leaves=leaf_sums)
 
     def carried(self, before: Any, sums: Any, after: Any) -> Any:
-        """Return sums of each leaf as those under other parameters are written."""
+        """Return sums of each leaf in the terms of other parameters."""
         leaves = [
             fit.family.carried(old.model, own, new.model)
             for fit, old, own, new in zip(

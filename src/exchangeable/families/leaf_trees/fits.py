@@ -1,4 +1,4 @@
-"""How the leaves of a tree are fitted, each by the family of its model."""
+"""Fits of the leaves of a tree, each by the family of its model."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,9 +33,9 @@ class LeafFit:
     family : Family
         The family of its model, for the block's distinct rows.
     data : InMemory or Streamed
-        These rows, with their weights; all rows where they come in chunks.
+        These rows, with their weights; all rows if they come in chunks.
     statistic : Statistic, optional
-        What it reads; None where it has columns of any kind.
+        Its statistic; None if it has columns of any kind.
     """
 
     variables: IntArray
@@ -49,11 +49,11 @@ class LeafFit:
         return Partition.from_labels(np.zeros(self.variables.size, dtype=np.int32))
 
     def first(self, mass: FloatArray) -> Leaf:
-        """Return the leaf that fits rows of which it is known how much is of each state."""
+        """Return the leaf fitted to rows with known memberships in the states."""
         return self.of_shares(mass / self.data.weights[:, None])
 
     def of_shares(self, shares: Any) -> Leaf:
-        """Return the same, given the share of each row, or how to find it."""
+        """Return the same, given the share of each row, or a recipe for it."""
         sums = self.data.summed(held_sums, shares)
         blocks = Proposal([self.whole] * sums.totals.size)
         mixture = self.family.first(self.data, sums, blocks, None, None)
@@ -65,7 +65,7 @@ class LeafFit:
         return Leaf(self.variables, model)
 
     def ranks(self) -> FloatArray:
-        """Return a number for every distinct row by which they are put in order."""
+        """Return a number for every distinct row by which they are ordered."""
         assert isinstance(self.data, InMemory)
         if self.statistic is None:
             return column_ranks(self.data.examples)
@@ -78,7 +78,7 @@ def leaf_fit(
     named: StatisticBlock | None,
     data: InMemory | Streamed,
 ) -> LeafFit:
-    """Return how the leaf of some variables is fitted, having chosen its statistic."""
+    """Return how the leaf of some variables is fitted, after choosing its statistic."""
     whole = Partition.from_labels(np.zeros(variables.size, dtype=np.int32))
     own = replace(
         problem,

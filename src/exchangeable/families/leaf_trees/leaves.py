@@ -1,8 +1,8 @@
-"""Leaves: what the blocks of a tree show in each of their hidden states.
+"""Leaves: the distributions of the blocks of a tree in each of their hidden states.
 
-A leaf is some variables and a model of them, whose classes are the states. Messages along the tree
-need no more of it than how probable its rows are in every state, and every distinct row of a block
-is scored once.
+A leaf consists of variables and a model of them, whose classes are the states. Messages along the
+tree only need the probability of its rows in every state, and every distinct row of a block is
+scored once.
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ from exchangeable.families.statistics.model import MixedBlocksModel
 from exchangeable.runtime.threads import row_ranges
 
 MODELS: dict[str, type[Model]] = {each.kind: each for each in (MixedBlocksModel, MixedModel)}
-"""The models that leaves can have, by what they are called in files."""
+"""The supported models of leaves, by their names in files."""
 CHUNK_CELLS = 1 << 21
-"""Rows times leaves times states that are handled at once."""
+"""Number of rows times leaves times states processed at once."""
 LARGEST_CHUNK, SMALLEST_CHUNK = 1 << 12, 1 << 6
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A block of variables, and what it shows in each of its states.
+    """A block of variables with its distribution in each state.
 
     Attributes
     ----------
@@ -59,13 +59,13 @@ class Leaf:
 
     @property
     def levels(self) -> IntArray:
-        """The number of levels of each variable, 0 where it has none."""
+        """The number of levels of each variable, 0 if it has none."""
         return np.array([kind.n_levels for kind in self.types], dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Rows of which some columns are taken at a time."""
+    """Rows of which some columns are read at a time."""
 
     observed: Observed
 
@@ -76,14 +76,14 @@ class Columns:
 
     @cached_property
     def symbols(self) -> npt.NDArray[np.int8]:
-        """The rows as 0, 1 and `UNASSIGNED`; what is not binary is never asked for."""
+        """The rows as 0, 1 and `UNASSIGNED`; only read for binary columns."""
         if not isinstance(self.observed.ones, TypedRows):
             return self.observed.symbols()
         values = self.typed.values
         return np.where(np.isnan(values), UNASSIGNED, values).astype(np.int8)
 
     def take(self, variables: IntArray, bits: bool) -> Observed:
-        """Return what is known of some variables, in the order given, as bits or as numbers."""
+        """Return the values of some variables, in the given order, as bits or as numbers."""
         if bits:
             return Observed.from_symbols(self.symbols[:, variables])
         types = tuple(self.typed.types[j] for j in variables)
@@ -98,14 +98,14 @@ def jacobians(observed: Observed) -> FloatArray:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the leaves of a tree show in some rows.
+    """The codes of the leaves of a tree in some rows.
 
     Attributes
     ----------
     codes : array of shape (n_rows, n_leaves)
-        Which of the distinct rows of a leaf it is, numbered through all leaves.
+        The number of the distinct row of each leaf, counted over all leaves.
     first : array of shape (n_leaves + 1,)
-        The first number of each leaf, and how many there are.
+        The first number of each leaf, and the total number.
     rows : list of Examples
         The distinct rows of each leaf, with their weights.
     """
@@ -121,7 +121,7 @@ class Shown:
         observed: Observed,
         weights: FloatArray | None = None,
     ) -> "Shown":
-        """Return what blocks show; each is its variables and whether they are read as bits."""
+        """Return the codes of blocks, each given by its variables and whether it reads bits."""
         if weights is None:
             weights = np.ones(observed.n_rows)
         codes = np.empty((observed.n_rows, len(blocks)), dtype=np.int32)
@@ -134,7 +134,7 @@ class Shown:
         return cls(codes, np.array(first, dtype=np.int64), rows)
 
     def own_codes(self, b: int) -> IntArray:
-        """Return which of a leaf's distinct rows each row has."""
+        """Return the distinct row of a leaf for each row."""
         return np.asarray(self.codes[:, b] - self.first[b], dtype=np.int64)
 
     def log_evidence(self, leaves: Sequence[Leaf]) -> FloatArray:
@@ -143,7 +143,7 @@ class Shown:
         return np.concatenate([leaf.model.score_examples(rows, 1) for leaf, rows in pairs])
 
     def by_leaf(self, table: FloatArray) -> list[FloatArray]:
-        """Return a table with a line per distinct row as one table per leaf."""
+        """Split a table with a line per distinct row into one table per leaf."""
         return np.split(table, self.first[1:-1])
 
     def by_code(self, b: int, mass: FloatArray) -> FloatArray:
@@ -156,7 +156,7 @@ class Shown:
 def shown_chunks(
     leaves: Sequence[Leaf], n_states: int, examples: Examples
 ) -> list[tuple[slice, Shown]]:
-    """Return what leaves show in examples, some rows at a time, found once and kept with them."""
+    """Return the codes of leaves in examples, some rows at a time, cached with them."""
     blocks = [(leaf.variables, leaf.of_bits) for leaf in leaves]
     key: Any = ("leaves", n_states, tuple((each.tobytes(), bits) for each, bits in blocks))
     if key not in examples.derived:
@@ -169,6 +169,6 @@ def shown_chunks(
 
 
 def chunk_rows(n_leaves: int, n_states: int) -> int:
-    """Return how many rows are handled at once; it does not depend on the number of threads."""
+    """Return how many rows are processed at once; it does not depend on the number of threads."""
     fitting = CHUNK_CELLS // (n_leaves * n_states)
     return int(np.clip(fitting, SMALLEST_CHUNK, LARGEST_CHUNK))

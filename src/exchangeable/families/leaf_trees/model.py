@@ -1,8 +1,8 @@
-"""Trees whose blocks have hidden states, and show whatever a model of another family says.
+"""Trees whose blocks have hidden states, with models of other families as leaves.
 
-Every block b has a hidden state z_b with h values. The states form a tree, P(z_root) and
-P(z_b | z_parent), and P(x_b | z_b) is a model of the block's variables with h classes: values of a
-statistic, or columns of any kind. What other models call a class is here a state of the root.
+Every block b has a hidden state z_b with h values. The states form a tree, P(z_root) and P(z_b |
+z_parent), and P(x_b | z_b) is a model of the block's variables with h classes: values of a
+statistic, or columns of any kind. The classes of other models are the states of the root here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,16 +36,16 @@ from exchangeable.structure.statistic_blocks import StatisticBlock
 
 @dataclass(frozen=True)
 class LeafSums(Sums):
-    """What a pass over the examples has summed for one tree; `posterior` is empty.
+    """The sums of a pass over the examples for one tree; `posterior` is empty.
 
     Attributes
     ----------
     pairs : array of shape (n_leaves, n_states, n_states)
-        Posterior weight of each state of a block's parent and its own; zero at the root.
+        Posterior weight of each state of a block's parent and of the block; zero at the root.
     masses : array of shape (n_leaves, n_states)
         That of each state.
     leaves : list of Sums
-        What the model of each leaf sums of its rows and their states.
+        The sums of the model of each leaf over its rows and their states.
     """
 
     pairs: FloatArray
@@ -60,7 +60,7 @@ class LeafModel(RootedTrees):
     Attributes
     ----------
     trees : list of LeafTree
-        The trees, whose classes follow one another.
+        The trees, with their classes in sequence.
     """
 
     kind: ClassVar[str] = "hidden trees with leaves"
@@ -86,7 +86,7 @@ class LeafModel(RootedTrees):
         return found
 
     def reads(self, blocks: Sequence[StatisticBlock]) -> bool:
-        """Whether the model has blocks with these statistics, and no others."""
+        """Whether the model has exactly these blocks with statistics."""
         own = [leaf for leaf in self.trees[0].leaves if leaf.of_bits]
         asked = {tuple(block.variables.tolist()): block for block in blocks}
         return len(own) == len(blocks) and all(
@@ -96,7 +96,7 @@ class LeafModel(RootedTrees):
         )
 
     def on_page(self) -> OnPage | None:
-        """Return, for each tree, its edges and what its leaves answer with, if all do."""
+        """Return, for each tree, its edges and the page data of its leaves, if all have some."""
         trees, steps = [], 0.0
         for tree in self.trees:
             models = [leaf.model.on_page() for leaf in tree.leaves]
@@ -116,7 +116,7 @@ class LeafModel(RootedTrees):
         return OnPage("leaf trees", "exchangeable.families.leaf_trees", data, steps, most)
 
     def count_probabilities(self) -> list[list[FloatArray]]:
-        """Return, for every class and block, the probabilities of what its model tells apart."""
+        """Return the probabilities of the values of each block's model, for every class."""
         by_class: list[list[FloatArray]] = []
         for tree in self.trees:
             chances = tree.state_probabilities()
@@ -130,13 +130,13 @@ class LeafModel(RootedTrees):
     def predictive(
         self, observed: Observed, variable: int, y: int
     ) -> FloatArray | Normal | Normals:
-        """Return the distribution of a variable in class y given the other entries known."""
+        """Return the distribution of a variable in class y given the other known entries."""
         tree, state = self._class(y)
         answer: FloatArray | Normal | Normals = tree.predictive(observed, variable, state)
         return answer
 
     def score_examples(self, examples: Examples, n_jobs: int | None = None) -> FloatArray:
-        """Return log P(e | y) of examples, of which what leaves show is found only once."""
+        """Return log P(e | y) of examples, for which the codes of leaves are cached."""
         shift = jacobians(examples.observed)[:, None]
         scores = [_scores(tree, examples, n_jobs)[:, tree.states] for tree in self.trees]
         return np.asarray(np.concatenate(scores, axis=1) + shift)
@@ -149,7 +149,7 @@ class LeafModel(RootedTrees):
         return np.asarray(np.logaddexp.reduce(joint, axis=1))
 
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> LeafSums:
-        """Find the posteriors of all hidden states of one tree, and sum what leaves need."""
+        """Compute the posteriors of all hidden states of one tree, and the sums for the leaves."""
         tree, examples = self.trees[0], data.examples
         shift = jacobians(examples.observed)
 
@@ -163,7 +163,7 @@ class LeafModel(RootedTrees):
     def expect_on(
         self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
     ) -> LeafSums | None:
-        """Do the same on a device; leaves are asked on the processor."""
+        """Do the same on a device; leaves are computed on the CPU."""
         tree, examples = self.trees[0], data.examples
         shift = jacobians(examples.observed)
         found = []
@@ -178,7 +178,7 @@ class LeafModel(RootedTrees):
     def log_totals(self) -> FloatArray:
         """Return, for each class, the log-total of a leaf in a state that is farthest from 0.
 
-        Lines of edges add up to one; if the leaves do in every state, the tree does.
+        Rows of edges sum to one; if the leaves do in every state, so does the tree.
         """
         found = []
         for tree in self.trees:
@@ -188,7 +188,7 @@ class LeafModel(RootedTrees):
 
     @property
     def n_steps(self) -> float:
-        """About how many nanoseconds the first score takes, which a file must not let grow."""
+        """Approximate nanoseconds of the first score, which is limited for files."""
         return sum(
             leaf.model.n_steps + 10.0 * tree.hidden.n_states**2
             for tree in self.trees
@@ -196,12 +196,12 @@ class LeafModel(RootedTrees):
         )
 
     def encode(self) -> Arrays:
-        """Return the parameters as the arrays that a file keeps."""
+        """Return the parameters as arrays for a file."""
         return saved.encode(self.trees)
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the model of arrays that were read, everything checked."""
+        """Return the model from arrays of a file, after checking everything."""
         return cls(saved.decode(arrays))
 
 
@@ -224,7 +224,7 @@ def _expect(
 def _shared_out(
     tree: LeafTree, shown: Shown, log_likelihood: float, sums: PosteriorSums
 ) -> LeafSums:
-    """Return the sums of some rows; leaves sum by how much each state has of what they show."""
+    """Return the sums of some rows; leaves are summed by the mass of each state."""
     by_leaf = shown.by_leaf(sums.by_symbol)
     leaves = [
         leaf.model.shared_out(rows, mass)

@@ -1,7 +1,7 @@
-"""Messages between the states of trees with leaves on a device of JAX, in place of compiled ones.
+"""Messages between the states of trees with leaves on a JAX device, in place of compiled ones.
 
-A tree sees what its leaves show as codes, whatever these are; what a code is worth in each state is
-asked of the leaves, on the processor, once for every distinct one.
+A tree sees its leaves as codes, whatever these are; the probability of a code in each state is
+computed by the leaves, on the CPU, once for every distinct one.
 """
 
 from collections.abc import Sequence
@@ -37,16 +37,16 @@ def expect_on_device(
     data: RowsInMemory,
     begin: int,
 ) -> SummedOnDevice:
-    """Find the posteriors of all hidden states of some rows, and sum them.
+    """Compute the posteriors of all hidden states of some rows, and their sums.
 
     Parameters
     ----------
     tree : TreeOfStates
         The tree.
     shown : Shown
-        What its leaves show in the rows.
+        The codes of its leaves in the rows.
     log_evidence : array of shape (n_codes, n_states)
-        What each code is worth.
+        The probability of each code.
     weights : array of shape (n_rows,)
         How much each row counts.
     log_prior : array of shape (n_states,)
@@ -54,7 +54,7 @@ def expect_on_device(
     device : device of JAX
         Where the pass is made.
     data : RowsInMemory
-        All rows; what is put on the device is kept with them.
+        All rows; data on the device are cached with them.
     begin : int
         The number of the first row.
     """

@@ -17,7 +17,7 @@ KINDS = tuple(MODELS)
 
 
 def encode(trees: Sequence[LeafTree]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that a file keeps."""
+    """Return the arrays for a file."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     for number, tree in enumerate(trees):
         leaves = tree.leaves
@@ -37,7 +37,7 @@ def encode(trees: Sequence[LeafTree]) -> dict[str, npt.NDArray[Any]]:
 
 
 def decode(arrays: Mapping[str, npt.NDArray[Any]]) -> list[LeafTree]:
-    """Return the trees of arrays that were read, everything checked."""
+    """Return the trees from arrays of a file, after checking everything."""
     trees: list[LeafTree] = []
     while f"{len(trees)}.parent" in arrays:
         prefix = f"{len(trees)}."

@@ -1,7 +1,7 @@
-"""Where EM of a tree with leaves starts: a mixture in which blocks are independent, in disguise.
+"""The start of EM for a tree with leaves: a mixture in which blocks are independent.
 
-It is the start of hidden trees over counts (`hidden_trees/start.py`), of which leaves need to be
-ordered: a leaf that ranks high takes the place of a block with many ones.
+It is the start of hidden trees over counts (`hidden_trees/start.py`), for which leaves need an
+order: a leaf that ranks high corresponds to a block with many ones.
 """
 
 from dataclasses import dataclass, field, replace
@@ -20,11 +20,11 @@ from exchangeable.runtime.threads import row_ranges
 from exchangeable.statistics import Statistic
 
 MOST_BINS = 8
-"""Into how many bins the rows of a leaf are put, from which the tree is learned."""
+"""Number of bins for the rows of a leaf, from which the tree is learned."""
 PAIR_ROWS = 1 << 11
-"""Rows whose bins are compared at a time."""
+"""Number of rows whose bins are compared at a time."""
 LEAST_SPREAD = 1e-12
-"""Columns that spread less count by this."""
+"""Lower bound of the spread by which columns are scaled."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Bins:
     by_leaf : list of arrays
         The bin of each distinct row of a leaf.
     number : array of shape (n_leaves,)
-        How many bins it has.
+        The number of bins.
     cuts : array of shape (n_leaves,)
-        The largest bin that is low, such that about half of the rows are.
+        The largest bin that counts as low, about half of the rows.
     """
 
     by_leaf: list[IntArray]
@@ -47,7 +47,7 @@ class Bins:
 
     @property
     def starts(self) -> IntArray:
-        """Where the bins of each leaf begin."""
+        """The start of each leaf's bins."""
         return np.asarray(np.cumsum(self.number) - self.number)
 
     def high(self, b: int) -> IntArray:
@@ -74,9 +74,9 @@ def pairs_of_bins(every: IntArray, weights: FloatArray, width: int) -> FloatArra
 
 
 def binned(ranks: FloatArray, weights: FloatArray) -> tuple[IntArray, int, int]:
-    """Return the bin of each distinct row, how many there are, and the largest that is low.
+    """Return the bin of each distinct row, their number, and the largest that counts as low.
 
-    Few ranks are a bin each; of many, neighbours are put together such that bins weigh alike.
+    Each of a few ranks is a bin; many ranks are grouped into bins of similar weight.
 
     >>> bins, number, cut = binned(np.array([3.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0]))
     >>> bins.tolist(), number, cut
@@ -96,18 +96,18 @@ def binned(ranks: FloatArray, weights: FloatArray) -> tuple[IntArray, int, int]:
 
 @dataclass(frozen=True)
 class Ranking:
-    """How the rows of a leaf are put in order, where they are not all there at once.
+    """The order of the rows of a leaf, if they are not all available at once.
 
     Attributes
     ----------
     statistic : Statistic, optional
-        Whose values are in order; None for columns of any kind.
+        The statistic, whose values are in order; None for columns of any kind.
     usual, spread : arrays of shape (n_columns,)
         The averages of columns, and their standard deviations.
     edges : array of shape (n_bins,)
         The lowest rank of each bin.
     last_low : int
-        The largest bin that is low.
+        The largest bin that counts as low.
     """
 
     statistic: Statistic | None
@@ -117,17 +117,17 @@ class Ranking:
     last_low: int = 0
 
     def scaled(self, usual: FloatArray, spread: FloatArray) -> "Ranking":
-        """Return the ranking with what is usual in its columns."""
+        """Return the ranking with the means of its columns."""
         return replace(self, usual=usual, spread=spread)
 
     def cut(self, ranks: FloatArray, bins: IntArray, number: int, last_low: int) -> "Ranking":
-        """Return the ranking with the bins that some ranks were put in."""
+        """Return the ranking with bins for some ranks."""
         edges = np.full(number, np.inf)
         np.minimum.at(edges, bins, ranks)
         return replace(self, edges=edges, last_low=last_low)
 
     def ranks(self, own: Observed) -> FloatArray:
-        """Return the numbers by which rows of the leaf are put in order."""
+        """Return the numbers by which rows of the leaf are ordered."""
         if self.statistic is not None:
             rows = Examples(own.ones, np.ones(own.n_rows), holes=own.holes)
             return statistic_ranks(rows, self.statistic)
@@ -151,7 +151,7 @@ class Ranking:
 
 
 def statistic_ranks(rows: Examples, statistic: Statistic) -> FloatArray:
-    """Return the position of T of every row; where it is not known, the one to be expected."""
+    """Return the index of T for every row; if it is not known, its expectation."""
     (values,) = values_of(rows, [(np.arange(statistic.n_variables), statistic)])
     ranks = np.empty(values.n_rows)
     ranks[values.complete] = values.position
@@ -163,7 +163,7 @@ def statistic_ranks(rows: Examples, statistic: Statistic) -> FloatArray:
 
 
 def column_ranks(rows: Examples) -> FloatArray:
-    """Return the sum of the columns of every row, each by its own scale; holes count as usual."""
+    """Return the sum of every row's standardised columns; missing ones count as average."""
     values = typed_rows(rows.observed).values
     if values.shape[1] == 1:
         own = values[:, 0]
@@ -181,15 +181,15 @@ def column_ranks(rows: Examples) -> FloatArray:
 
 
 def state_masses(states: States, high: IntArray, mass: FloatArray) -> FloatArray:
-    """Return how much of each distinct row is of each state.
+    """Return the mass of each state for each distinct row.
 
-    `high` says of each row whether it ranks high, `mass` how much of it each component has.
+    `high` marks rows that rank high, `mass` is the mass of each row in each component.
     """
     return np.asarray(mass[:, states.component] * states.fits[:, high].T)
 
 
 def leaning(states: States, seen: FloatArray, weights: FloatArray) -> Any:
-    """Return masses that lean towards what is usual, so that every state can show everything."""
+    """Return masses shrunk towards the average, so that every state can produce everything."""
     totals = seen.sum(axis=0)
     usual = (weights / weights.sum())[:, None]
     own = seen + START_POOLING * usual

@@ -1,7 +1,7 @@
-"""Where EM of a tree with leaves starts if rows come in chunks: passes that sum what rows tell.
+"""The start of EM for a tree with leaves if rows come in chunks, by passes that compute sums.
 
-It is the start from rows in memory (`start.py`), without a list of every block's distinct rows: how
-much of a row each state of a leaf has is computed again in each pass, by a recipe.
+It is the same start as in memory (`start.py`), without a list of every block's distinct rows: the
+shares of a row in the states of a leaf are computed again in each pass, by a recipe.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from exchangeable.runtime.threads import row_ranges
 
 SMALLEST = np.finfo(np.float64).tiny
 MOST_RANKS = 1 << 25
-"""Ranks of rows that are held at once, to put them in order."""
+"""Number of ranks held at once for ordering rows."""
 Blocks = Sequence[tuple[IntArray, bool]]
 """The variables of each leaf, and whether they are read as bits."""
 
@@ -40,7 +40,7 @@ class LeafColumns:
     bits: bool
 
     def __call__(self, chunk: Chunk) -> Chunk:
-        """Return a chunk of these variables; rows that have become equal stay apart."""
+        """Return a chunk of these variables; rows that become equal stay separate."""
         own = Columns(Observed(chunk.rows, chunk.holes)).take(self.variables, self.bits)
         return replace(chunk, rows=own.ones, holes=own.holes, before=chunk)
 
@@ -59,12 +59,12 @@ def rows_of_leaf(data: Streamed, variables: IntArray, bits: bool) -> Streamed:
 
 @dataclass(frozen=True)
 class OfWhole(PosteriorRecipe):
-    """What a recipe finds in rows with all their columns."""
+    """The result of a recipe for rows with all their columns."""
 
     recipe: PosteriorRecipe
 
     def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
-        """Return the posteriors of the rows that count."""
+        """Return the posteriors of the rows with positive weight."""
         return self.recipe.posterior(chunk.origin, n_jobs)
 
 
@@ -76,7 +76,7 @@ class Independent(PosteriorRecipe):
     log_prior: FloatArray
 
     def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
-        """Return the posteriors of the rows that count."""
+        """Return the posteriors of the rows with positive weight."""
         observed, blocks = chunk.origin.examples.observed, blocks_of(self.leaves)
         out = np.empty((observed.n_rows, self.log_prior.size))
         for begin, end in row_ranges(observed.n_rows, chunk_rows(len(blocks), out.shape[1])):
@@ -89,14 +89,14 @@ class Independent(PosteriorRecipe):
 
 @dataclass(frozen=True)
 class Leaning(PosteriorRecipe):
-    """How much of each row the states of one leaf have, where EM starts.
+    """The shares of each row in the states of one leaf when EM starts.
 
     Attributes
     ----------
     recipe : PosteriorRecipe
-        How the posteriors of the components are found.
+        How the posteriors of the components are computed.
     states : States
-        What the states begin with.
+        The initial states.
     ranking : Ranking
         Which rows rank high in the leaf.
     block : tuple
@@ -115,7 +115,7 @@ class Leaning(PosteriorRecipe):
     weight: float
 
     def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
-        """Return the shares of the rows that count."""
+        """Return the shares of the rows with positive weight."""
         posterior = self.recipe.posterior(chunk, n_jobs)
         own = Columns(chunk.origin.examples.observed).take(*self.block)
         high = self.ranking.high(own)
@@ -131,7 +131,7 @@ def blocks_of(leaves: Sequence[Leaf]) -> list[tuple[IntArray, bool]]:
 def sums_of_leaves(
     examples: Examples, posterior: FloatArray, leaves: Sequence[Leaf]
 ) -> tuple[FloatArray, list[Any]]:
-    """Return the weights of components in which leaves are independent, and what leaves sum."""
+    """Return the weights of components with independent leaves, and the sums for leaves."""
     shown = Shown.of(blocks_of(leaves), examples.observed)
     mass = examples.weights[:, None] * posterior
     sums = [
@@ -142,7 +142,7 @@ def sums_of_leaves(
 
 
 def ranked(data: Streamed, blocks: Blocks, rankings: Sequence[Ranking]) -> list[Ranking]:
-    """Return how the rows of each leaf are put in order, with the bins that they are put in."""
+    """Return the order of the rows of each leaf, with bins."""
     group = max(1, MOST_RANKS // max(1, data.n_rows))
     done: list[Ranking] = []
     for begin, end in row_ranges(len(blocks), group):
@@ -159,7 +159,7 @@ def ranked(data: Streamed, blocks: Blocks, rankings: Sequence[Ranking]) -> list[
 
 
 def _scales(data: Streamed, blocks: Blocks) -> list[tuple[FloatArray, FloatArray]]:
-    """Return the usual value and the spread of every column of leaves that have numbers."""
+    """Return the mean and the spread of every column of leaves that have numbers."""
     sums = data.summed(partial(_moments, blocks=blocks, usual=None))
     usual = [
         np.divide(total, known, out=np.zeros_like(total), where=known > 0) for known, total in sums
@@ -174,9 +174,9 @@ def _scales(data: Streamed, blocks: Blocks) -> list[tuple[FloatArray, FloatArray
 def _moments(
     examples: Examples, blocks: Blocks, usual: Sequence[FloatArray] | None
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Return the weight of the rows that know each column, and its sum, or that of squares.
+    """Return the weight of the rows in which each column is known, and its sum, or of squares.
 
-    Squares are of what is more or less than `usual`.
+    Squares are of deviations from `usual`.
     """
     columns, sums = Columns(examples.observed), []
     for b, (variables, _) in enumerate(blocks):

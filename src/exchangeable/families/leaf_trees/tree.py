@@ -1,4 +1,4 @@
-"""One tree whose blocks have hidden states and leaves of any kind: what it answers about rows."""
+"""One tree with hidden states and leaves of any kind: queries about rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges, run
 
 FEW_BRANCHES = 32
-"""Branches of a row that are looked at where no search can end with certainty."""
+"""Branches of a row that are explored if no search can end with certainty."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class LeafTree(RootedTree):
     passing : States
         The hidden states.
     leaves : sequence of Leaf
-        What each node shows, in the order of the partition's blocks.
+        The leaf of each node, in the order of the partition's blocks.
     states : array of shape (n_classes,)
-        The state of the root that each class is.
+        The state of the root that each class represents.
     """
 
     passing: States
@@ -87,7 +87,7 @@ class LeafTree(RootedTree):
         return [(leaf.variables, leaf.of_bits) for leaf in self.leaves]
 
     def blank(self, observed: Observed) -> Any:
-        """Return rows in the form in which completions are given: numbers, or bits as 0 and 1."""
+        """Return rows in the form of completions: numbers, or bits as 0 and 1."""
         if isinstance(observed.ones, TypedRows | CountRows):
             return np.array(typed_rows(observed).values)
         return observed.symbols()
@@ -156,10 +156,10 @@ class LeafTree(RootedTree):
         return rows
 
     def complete(self, observed: Observed, state: int) -> tuple[Any, FloatArray]:
-        """Return a completion of each row that no change of one block betters, and its log P.
+        """Return a locally optimal completion of each row (by block), and its log P.
 
-        Blocks whose completions are too many to be listed change to those that are best in one of
-        their states.
+        Blocks with too many completions to list change to those that are best in one of their
+        states.
         """
         shown = Shown.of(self.blocks, observed)
         found = completed_blocks(self.leaves, shown)
@@ -182,9 +182,9 @@ class LeafTree(RootedTree):
         most: int = MOST_BRANCHES,
         at_least: FloatArray | None = None,
     ) -> Completions:
-        """Return what branch and bound finds; the last two arguments are those of `Search.run`.
+        """Return the result of branch and bound; see `Search.run` for the last two arguments.
 
-        Where a block's completions are too many to be listed, the bound is that of the first look.
+        If a block has too many completions to list, the bound is that of the first exploration.
         """
         shown = Shown.of(self.blocks, observed)
         found, shift = completed_blocks(self.leaves, shown), jacobians(observed)
@@ -200,13 +200,13 @@ class LeafTree(RootedTree):
         return Completions(rows, classes[best.state], best.log_prob + shift, bound + shift)
 
     def _posterior(self, observed: Observed, state: int) -> tuple[Shown, FloatArray]:
-        """Return what rows show, and P(z_b | e, the root's state), (n_leaves, n_rows, h)."""
+        """Return the codes of rows, and P(z_b | e, the root's state), (n_leaves, n_rows, h)."""
         shown = Shown.of(self.blocks, observed)
         evidence = scaled(shown.log_evidence(self.leaves))[0]
         return shown, self.hidden.posterior(shown.codes, evidence, state)
 
     def _filled(self, observed: Observed, found: Completed, codes: Any) -> Any:
-        """Return rows whose blocks are completed as codes say."""
+        """Return rows with blocks completed according to codes."""
         rows = self.blank(observed)
         for b, leaf in enumerate(self.leaves):
             rows[:, leaf.variables] = found.rows[b][codes[:, b] - found.first[b]]

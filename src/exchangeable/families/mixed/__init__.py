@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def independent_first(name: str, problem: "Problem") -> "tuple[str, Problem] | None":
-    """Return what is fitted first where blocks of components are to be learned: single columns.
+    """Return the fit with single columns that precedes learning blocks of components.
 
-    Classes are known, so that their blocks are learned at once.
+    Classes are known, so their blocks are learned at once.
     """
     structure = problem.structure
     if problem.labelled or isinstance(structure, list) or not structure.needs_moments:

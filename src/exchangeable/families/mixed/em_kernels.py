@@ -1,7 +1,7 @@
-"""Compiled EM for components whose columns are independent and have levels, without interruption.
+"""Compiled EM, in a single call, for components of independent columns with levels.
 
 Many fits to small sets of distinct rows, such as those of a bootstrap, spend their time between
-passes; here all passes of a fit are one call, accelerated by squared extrapolation (Varadhan and
+passes. Here all passes of a fit are one call, accelerated by squared extrapolation (Varadhan and
 Roland 2008).
 """
 
@@ -16,24 +16,24 @@ from exchangeable.runtime.kernels.loops import copy, helper
 from exchangeable.runtime.kernels.vectors import logarithm
 
 TILE = 256
-"""Rows whose scores are held at once."""
+"""Number of rows whose scores are held at once."""
 LEAST_ROW = 1e-290
 """Rows that are less probable than this are scored by logarithms."""
 LEAST_SHARE = 1e-12
-"""A class's probability does not fall below this."""
+"""Lower bound of a class's probability."""
 _compile = compiled()
 
 
 class LevelRows(NamedTuple):
-    """Rows of columns with levels, some columns together being one code.
+    """Rows of columns with levels, with groups of columns encoded as one code.
 
     Attributes
     ----------
     codes : array of shape (n_groups, n_rows)
-        The code of each row in each group of columns; those of a group follow those of another.
+        The code of each row in each group of columns; the groups are concatenated.
     members : array of shape (n_codes, most columns of a group)
-        The levels that a code stands for, by their position among those of all columns; the number
-        of levels for a hole.
+        The levels that a code represents, by their index among those of all columns; the number of
+        levels if missing.
     weights : array of shape (n_rows,)
         How much each row counts.
     """
@@ -44,7 +44,7 @@ class LevelRows(NamedTuple):
 
 
 class LevelLayout(NamedTuple):
-    """Where the levels of columns lie, and the prior's weight of each.
+    """The layout of the levels of columns, and the prior's weight of each.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class LevelParameters(NamedTuple):
     Attributes
     ----------
     shares : array of shape (n_classes, n_levels + 1)
-        The probability of each level, and 1 for holes.
+        The probability of each level, and 1 for missing ones.
     prior : array of shape (n_classes,)
         The probability of each class.
     """
@@ -75,7 +75,7 @@ class LevelParameters(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Arrays to work in.
+    """Workspaces.
 
     Tables and sums of levels, tables of codes (logarithms, and probabilities) and their sums, one
     line per class; totals of classes; and of a tile the scores, one line per class, their sums, and
@@ -97,7 +97,7 @@ class Workspace(NamedTuple):
 def _weigh_tile(rows, begin, end, prior, workspace):  # type: ignore[no-untyped-def]
     """Write P(x, y) of some rows, one line per class, and P(x); return whether none is too small.
 
-    A few products are quicker than a power of e, and as exact.
+    A few products are faster than an exponential, and as accurate.
     """
     norm, enough, least = workspace.norm, True, LEAST_ROW
     for r in range(end - begin):
@@ -272,7 +272,7 @@ def _extrapolate(flat0, flat1, flat2, out):  # type: ignore[no-untyped-def]
 
 @helper
 def _normalise(layout, parameters):  # type: ignore[no-untyped-def]
-    """Let the probabilities of classes, and of the levels of each column, add up to one."""
+    """Normalise the probabilities of classes, and of the levels of each column."""
     norm = 0.0
     for y in range(parameters.prior.size):
         norm += parameters.prior[y]
@@ -290,9 +290,9 @@ def _normalise(layout, parameters):  # type: ignore[no-untyped-def]
 
 @_compile
 def run(rows, layout, parameters, workspace, points, tol, max_iter):  # type: ignore[no-untyped-def]
-    """Run EM in place until a step gains less than `tol`.
+    """Run EM in place until a step improves by less than `tol`.
 
-    `points` are three sets of parameters to work in. Returned are the log-likelihood of the
+    `points` is workspace for three sets of parameters. Returns the log-likelihood of the
     parameters, the number of steps, and whether it has converged.
     """
     first, second, third = points

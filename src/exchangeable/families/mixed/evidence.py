@@ -1,8 +1,8 @@
-"""Which columns go together: blocks are merged as long as the evidence grows.
+"""Learning blocks of dependent columns: blocks are merged while the evidence increases.
 
-What a block is worth is the log-likelihood of its part, fitted to all classes, less half the log of
+The value of a block is the log-likelihood of its part, fitted to all classes, minus half the log of
 the number of rows for each of its parameters (Schwarz's approximation of the evidence). Only
-columns of one kind can go together, and only neighbours are tried: columns that are among the most
+columns of one kind are merged, and only neighbours are tried: columns that are among the most
 correlated with each other, given the class. Blocks of measurements have one factor here.
 """
 
@@ -18,29 +18,29 @@ from exchangeable.families.mixed.parts.choice import INDEPENDENT, block_kind
 from exchangeable.partitions import Partition
 
 NEIGHBOURS = 3
-"""Columns, the most correlated ones, with which merging a column is tried."""
+"""Number of most correlated columns with which merging a column is tried."""
 MOST_ROWS = 3000
-"""Rows that blocks are learned from; of more, these are drawn."""
+"""Maximum number of rows for learning blocks; of more rows, a random sample is used."""
 MOST_COLUMNS = 2000
-"""Columns whose blocks can be learned."""
+"""Maximum number of columns for learning blocks."""
 STEPS = 5
-"""Steps with which a part is fitted whose first parameters are not the likeliest."""
+"""Steps for fitting a part whose initial parameters are not the best ones."""
 
 
 @dataclass
 class Merging:
-    """Rows, and what the blocks of their columns are worth.
+    """Rows, and the values of blocks of their columns.
 
     Attributes
     ----------
     values : array of shape (n_rows, n_columns)
-        The rows, NaN for holes.
+        The rows, NaN if missing.
     types : tuple of ColumnType
         What the columns are.
     mass : array of shape (n_rows, n_classes)
         Weight of each row in each class.
     together : mapping from kind to part
-        What blocks of several columns are made of.
+        The parts used for blocks of several columns.
     alpha : float
         Smoothing.
     """
@@ -69,12 +69,12 @@ class Merging:
         return self._worth[block]
 
     def gain(self, one: tuple[int, ...], other: tuple[int, ...]) -> float:
-        """Return by how much merging two blocks raises the evidence."""
+        """Return the gain in evidence from merging two blocks."""
         merged = tuple(sorted((*one, *other)))
         return self.worth(merged) - self.worth(one) - self.worth(other)
 
     def neighbours(self) -> set[tuple[int, int]]:
-        """Return pairs of columns that might go together."""
+        """Return pairs of columns that are candidates for a block."""
         groups: dict[tuple[str, int], list[int]] = {}
         for j, kind in enumerate(self.types):
             key = block_kind(kind, self.together)
@@ -91,7 +91,7 @@ class Merging:
         return pairs
 
     def _correlations(self, columns: IntArray) -> FloatArray:
-        """Return how strongly columns are correlated given the class, 0 with themselves."""
+        """Return the correlations of columns given the class, 0 with themselves."""
         own = self.values[:, columns]
         known = ~np.isnan(own)
         filled = np.where(known, own, 0.0)
@@ -107,7 +107,7 @@ class Merging:
 
 
 def learn_blocks(merging: Merging) -> Partition:
-    """Return the blocks, merged one pair after another, the best first."""
+    """Return the blocks, after merging one pair after another, best first."""
     n = len(merging.types)
     if n > MOST_COLUMNS:
         raise ValueError(
@@ -139,7 +139,7 @@ def _renamed(block: int, one: int, other: int) -> int:
 
 
 def some_rows(n_rows: int) -> IntArray:
-    """Return the numbers of the rows to learn blocks from: all, or a draw."""
+    """Return the numbers of the rows for learning blocks: all, or a random sample."""
     if n_rows <= MOST_ROWS:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, MOST_ROWS, replace=False))

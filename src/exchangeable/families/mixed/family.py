@@ -1,4 +1,4 @@
-"""Mixed kinds: where EM starts, and how sums become the parameters of each part."""
+"""The family of mixed kinds: the start of EM, and the parameters of each part from sums."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ class MixedFamily(Family):
     remembers = True
     _known: Sequence[tuple[Any, float]] = ()
     together: ClassVar[Mapping[str, type[Part]]] = TOGETHER
-    """The parts of blocks of several columns, by kind."""
+    """The parts used for blocks of several columns, by kind."""
 
     @cached_property
     def types(self) -> tuple[ColumnType, ...]:
@@ -51,11 +51,11 @@ class MixedFamily(Family):
 
     @property
     def closed_form(self) -> bool:  # type: ignore[override]
-        """Whether one step is all that complete rows with labels need."""
+        """Whether one step is enough for complete, labelled rows."""
         return not any(part.latent for part, _ in getattr(self, "layout", ()))
 
     def start(self, data: Any, init: str, rng: np.random.Generator) -> Sums:
-        """Return posteriors to begin with: at random, or by how far rows are from some of them."""
+        """Return initial posteriors: at random, or by the distance of rows from some of them."""
         weights, k = data.weights, self.problem.n_components
         if init == "random":
             return self.held(data, rng.dirichlet(np.ones(k), size=weights.size))
@@ -68,7 +68,7 @@ class MixedFamily(Family):
         return sums if sums.posterior.size else replace(sums, recipe=near)
 
     def held(self, data: Any, posterior: Any) -> Sums:
-        """Return given posteriors; what parts sum depends on their parameters."""
+        """Return given posteriors; sums of parts depend on their parameters."""
         sums: Sums = data.summed(held_sums, posterior)
         return sums
 
@@ -80,7 +80,7 @@ class MixedFamily(Family):
         before: Mixture | None,
         rng: np.random.Generator | None,
     ) -> Mixture:
-        """Return parameters that fit given posteriors."""
+        """Return parameters for given posteriors."""
         partition = blocks.partitions[0]
         self._lay_out(data, partition)
         asked = self.layout, self.types, self.priors
@@ -89,7 +89,7 @@ class MixedFamily(Family):
         return Mixture(MixedModel(self.types, parts, labels), self.log_shares(sums.totals))
 
     def own_blocks(self, data: Any, sums: Sums) -> Proposal | None:
-        """Return blocks whose columns go together, where they are to be learned."""
+        """Return blocks of dependent columns, if they are to be learned."""
         structure = self.problem.structure
         if isinstance(structure, list) or not structure.needs_moments:
             return None
@@ -104,7 +104,7 @@ class MixedFamily(Family):
         return Proposal([learn_blocks(merging)] * mass.shape[1])
 
     def resume(self, data: Any, mixture: Mixture) -> Mixture:
-        """Find the priors of the parts of an earlier fit, and make room for larger counts."""
+        """Compute the priors of the parts of an earlier fit, and enlarge them for larger counts."""
         self._lay_out(data, mixture.model.partitions[0])
         parts: Any = getattr(mixture.model, "parts", ())
         if [type(part) for part in parts] != [part for part, _ in self.layout]:
@@ -115,7 +115,7 @@ class MixedFamily(Family):
         return Mixture(self._with_room(mixture.model), mixture.log_prior)
 
     def _with_room(self, model: Any, reach: Sequence[Any] | None = None) -> MixedModel:
-        """Return a model whose parts have the reach of those of the prior, which get theirs."""
+        """Return a model whose parts have the reach of the prior, which is attached to them."""
         parts = list[Part]()
         for number, (part, prior) in enumerate(zip(model.parts, self.priors, strict=True)):
             wide = part.widened(prior.pooled.reach)
@@ -127,19 +127,19 @@ class MixedFamily(Family):
         return MixedModel(model.types, parts, model.labels)
 
     def widened(self, mixture: Mixture, sums: Any, rows: Examples) -> tuple[Mixture, Any]:
-        """Return a mixture, and sums under it, with room for larger counts."""
+        """Return a mixture, and sums under it, enlarged for larger counts."""
         model: Any = mixture.model
         reach = answers(rows, asked=[(part.columns, part.reached) for part in model.parts])
         wide = self._with_room(model, reach)
         return Mixture(wide, mixture.log_prior), self.carried(model, sums, wide)
 
     def carried(self, before: Any, sums: Any, after: Any) -> Any:
-        """Return sums of each part as those under other parameters are written."""
+        """Return sums of each part in the terms of other parameters."""
         parts = zip(before.parts, sums.parts, after.parts, strict=True)
         return replace(sums, parts=[part.carried(own, new) for part, own, new in parts])
 
     def _lay_out(self, data: Any, partition: Partition) -> None:
-        """Begin with some blocks: find their parts, and the priors of these."""
+        """Start with given blocks: create their parts, and the priors of these."""
         self.layout = lay_out(partition.blocks, self.types, self.together)
         strengths = self.problem.alpha, self.problem.pooling
         self.priors = pooled_priors(data, self.layout, self.types, *strengths)
@@ -154,11 +154,11 @@ class MixedFamily(Family):
         return [MixedModel(model.types, parts, model.labels)]
 
     def prior_gain(self, before: Any, after: Any) -> float:
-        """Return the gain in what the pseudo-rows score."""
+        """Return the gain in the score of the pseudo-rows."""
         return self._log_prior(after) - self._log_prior(before)
 
     def _log_prior(self, model: Any) -> float:
-        """Return what the pseudo-rows score; of the last models it is known."""
+        """Return the score of the pseudo-rows, cached for the last models."""
         for known, found in self._known:
             if known is model:
                 return found
@@ -168,7 +168,7 @@ class MixedFamily(Family):
         return found
 
     def distance(self, before: Any, after: Any) -> float:
-        """Return how far a step has moved the parameters of parts that take several."""
+        """Return how much a step has changed the parameters of parts that take several steps."""
         pairs = zip(before.parts, after.parts, strict=True)
         return max(float(old.distance(new)) for old, new in pairs)
 
@@ -181,7 +181,7 @@ class MixedFamily(Family):
         tol: float,
         max_iter: int,
     ) -> QuickFit | None:
-        """Fit in compiled loops, where all columns are independent and have levels."""
+        """Fit in compiled loops, if all columns are independent and have levels."""
         partitions = self.problem.known_partitions(len(self.types))
         if partitions is None or self.problem.rows.clamp.size:
             return None
@@ -202,6 +202,6 @@ class MixedFamily(Family):
 
 
 class UrnsFamily(MixedFamily):
-    """The same, with blocks whose columns are alike, or whose counts come in bursts."""
+    """The same, with blocks of exchangeable columns, or of bursty counts."""
 
     together = URNS

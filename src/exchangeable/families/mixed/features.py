@@ -1,11 +1,12 @@
-"""Columns of any kind as features of linear scores, and such scores as a distribution again.
+"""Columns of any kind as features of linear scores, and the conversion to a distribution.
 
 A column with levels has a feature for each level (nominal) or for each step up (binary, ordinal), a
-count one for each bin but the first that it reaches, a measurement x and x². A score that is linear
-in them is a sum over columns, so that columns are independent given the class: shares of levels and
-of bins are exponentials of scores, and a quadratic score is a normal distribution. What is added to
-the scores of all classes leaves P(y | x) alone, and makes P(x) a good density. Measurements of a
-block have x alone, and one spread around the means of all classes, with shared factors.
+count has one for each bin except the first that it reaches, a measurement x and x². A score that is
+linear in them is a sum over columns, so columns are independent given the class: probabilities of
+levels and of bins are exponentials of scores, and a quadratic score is a normal distribution. Terms
+added to the scores of all classes do not change P(y | x), and make P(x) a good density.
+Measurements of a block have only x, and a common covariance around the means of all classes, with
+shared factors.
 """
 
 from dataclasses import dataclass, replace
@@ -34,9 +35,9 @@ from exchangeable.families.problem import Problem
 from exchangeable.partitions import Partition
 
 SMOOTHING = 0.5
-"""Rows that are added to those with each level or bin."""
+"""Pseudo-rows added to those with each level or bin."""
 LEAST_PRECISION = 1e-3
-"""Of measurements in any class, in units of the column's own."""
+"""Lower bound of variances in any class, in units of the column's own."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +51,17 @@ class MixedFeatures:
     discrete : list of Levels
         The parts of columns with levels, and of counts, fitted to all rows as one class.
     normals : Normals or None
-        That of measurements by themselves.
+        That of single measurements.
     tied : Tied or None
-        Those of a block.
+        That of the measurements of a block.
     ones : Rows
-        The features that are on or off.
+        The binary features.
     numbers : array of shape (n_rows, n_numbers)
-        The measurements by themselves, then their squares, and then those of a block.
+        The single measurements, then their squares, and then those of a block.
     columns : array of shape (n_features,)
         The column of each feature.
     cells : array of shape (n_ones_features, 2)
-        Of each feature that is on or off the first and the last cell with it, a cell being a level
-        or bin of a column.
+        The first and last cell of each binary feature; a cell is a level or bin of a column.
     """
 
     types: tuple[ColumnType, ...]
@@ -75,10 +75,10 @@ class MixedFeatures:
 
     @classmethod
     def of(cls, examples: Examples, problem: Problem) -> "MixedFeatures":
-        """Return the features of rows, some of whose measurements may be a block.
+        """Return the features of rows, some of whose measurements may form a block.
 
-        Holes of levels and counts are filled by draws from the column's values; numbers that are
-        not known have their mean, or in a block what is expected given the others.
+        Missing levels and counts are drawn from the column's values; missing numbers have their
+        mean, or in a block their expectation given the others.
         """
         rows: Any = examples.rows
         if not isinstance(rows, CountRows):
@@ -126,7 +126,7 @@ class MixedFeatures:
 
     @cached_property
     def scored(self) -> npt.NDArray[np.bool_]:
-        """Which features generative scores look at: of counts whether they are 0, else all ones."""
+        """Which features generative scores use: for counts whether they are 0, else all ones."""
         kinds = np.array([kind.kind for kind in self.types])
         repeats = (kinds[self.columns] == "count") & np.append(
             False, self.columns[1:] == self.columns[:-1]
@@ -137,7 +137,7 @@ class MixedFeatures:
 
     @property
     def hidden_together(self) -> IntArray:
-        """Those of a count, where all columns are counts."""
+        """Those of a count, if all columns are counts."""
         only_counts = all(kind.kind == "count" for kind in self.types)
         return self.columns if only_counts else np.empty(0, dtype=np.int64)
 
@@ -149,19 +149,19 @@ class MixedFeatures:
 
     @cached_property
     def _starts(self) -> IntArray:
-        """Where the cells of each column begin, column after column of all parts."""
+        """The first cell of each column, column after column of all parts."""
         sizes = [part.sizes for part in self.discrete]
         lengths = np.concatenate(sizes) if sizes else np.empty(0, dtype=np.int64)
         return np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64) if sizes else lengths
 
     @cached_property
     def _target(self) -> FloatArray:
-        """How often each cell occurs in all rows."""
+        """The frequency of each cell in all rows."""
         found = [np.exp(part.log_shares[:, 0]) for part in self.discrete]
         return np.concatenate(found) if found else np.empty(0)
 
     def _cell_scores(self, scores: LogLinear) -> FloatArray:
-        """Return what each cell scores in each class."""
+        """Return the score of each cell in each class."""
         steps: FloatArray = np.zeros((self._target.size + 1, scores.slope.shape[1]))
         slope = scores.slope[: len(self.cells)]
         np.add.at(steps, self.cells[:, 0], slope)
@@ -169,7 +169,7 @@ class MixedFeatures:
         return np.asarray(np.cumsum(steps, axis=0)[:-1])
 
     def start(self, scores: LogLinear) -> FloatArray:
-        """Return terms under which every column is distributed as in the rows, nearly."""
+        """Return terms under which every column is distributed nearly as in the rows."""
         own = np.asarray(np.log(self._target) - self._cell_scores(scores).mean(axis=1))
         if self.normals is None:
             return own
@@ -182,21 +182,21 @@ class MixedFeatures:
 
     @property
     def together(self) -> IntArray:
-        """The columns that depend on each other in a class."""
+        """The columns that depend on each other within a class."""
         return np.empty(0, dtype=np.int64) if self.tied is None else self.tied.part.columns
 
     def _curves(self, scores: LogLinear) -> tuple[FloatArray, FloatArray]:
-        """Return what x and x² of each measurement by itself score in each class."""
+        """Return the scores of x and x² of each single measurement in each class."""
         slope = scores.slope[len(self.cells) : len(scores.slope) - self.together.size]
         half = len(slope) // 2
         return slope[:half], slope[half:]
 
     def _line(self, scores: LogLinear) -> FloatArray:
-        """Return what the measurements of a block score in each class."""
+        """Return the scores of the measurements of a block in each class."""
         return scores.slope[len(scores.slope) - self.together.size :]
 
     def shared(self, scores: LogLinear, terms: FloatArray) -> SharedTerms:
-        """Return what some shared terms make of scores."""
+        """Return the effect of some shared terms on scores."""
         n = self._target.size
         own = self._cell_scores(scores) + terms[:n, None]
         k, width = scores.slope.shape[1], len(self.types)
@@ -264,7 +264,7 @@ class MixedFeatures:
 
 
 def _block(problem: Problem, kinds: npt.NDArray[Any]) -> IntArray:
-    """Return the measurements that are to depend on each other: those of the largest block."""
+    """Return the measurements that depend on each other: those of the largest block."""
     known = problem.known_partitions(kinds.size)
     blocks = [] if known is None else known[0].blocks
     found = [each[kinds[each] == "continuous"] for each in blocks]
@@ -281,7 +281,7 @@ def _some(values: Any, columns: IntArray) -> Any:
 
 
 def _filled(values: FloatArray) -> FloatArray:
-    """Return values with each hole filled by a value of its column, drawn at random."""
+    """Return values with missing ones drawn at random from their column."""
     filled, rng = np.array(values), np.random.default_rng(0)
     for column in filled.T:
         holes = np.isnan(column)
@@ -293,8 +293,8 @@ def _filled(values: FloatArray) -> FloatArray:
 def _ranges(part: Levels) -> tuple[IntArray, IntArray]:
     """Return the first and last cell with each feature of a part, and the column of each.
 
-    A nominal column has a feature for each level; others have one for each cell but the first,
-    which is on from there on.
+    A nominal column has a feature for each level; others have one for each cell except the first,
+    which is on from that cell on.
     """
     firsts, lasts, columns = list[IntArray](), list[IntArray](), list[IntArray]()
     for j, (begin, size, kind) in enumerate(zip(part.starts, part.sizes, part.types, strict=True)):

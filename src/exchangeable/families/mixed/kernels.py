@@ -38,7 +38,7 @@ def settle_rows(joint, start, priors, work, posterior, mass):  # type: ignore[no
 def score_few(values, starts, table, out):  # type: ignore[no-untyped-def]
     """Do as `score_levels` where classes are few: `table` and `out` have a line per class.
 
-    The last entry of each line of the table is 0, for holes.
+    The last entry of each line of the table is 0, for missing levels.
     """
     n_rows, nothing = values.shape[0], table.shape[1] - 1
     cell = np.empty(n_rows, dtype=np.int64)
@@ -102,7 +102,7 @@ def sum_entries(indptr, indices, counts, starts, mass, out):  # type: ignore[no-
 
 @_compile
 def fit_sizes(histogram, starts, means, low, high, halvings, sizes):  # type: ignore[no-untyped-def]
-    """Write the size of the likeliest negative binomial of each column, infinite for Poisson's.
+    """Write the maximum likelihood size of each column's negative binomial, infinite for Poisson.
 
     `sizes` holds the means of squares at first. The slope of the likelihood in the logarithm of the
     size is halved; `low` and `high` are where it is looked for.

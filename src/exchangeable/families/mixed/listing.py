@@ -1,4 +1,4 @@
-"""What can be listed of components: completions of columns with levels, and shares of blocks."""
+"""Enumerations for components: completions of columns with levels, and shares of blocks."""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -10,14 +10,14 @@ from exchangeable.families.mixed.parts.base import Normal, Part
 
 
 def all_completions(values: FloatArray, levels: IntArray, most: int) -> list[FloatArray] | None:
-    """Return all completions of each row; None where a row has more than `most`, or endless ones.
+    """Return all completions of each row; None if a row has more than `most`, or infinitely many.
 
     Parameters
     ----------
     values : array of shape (n_rows, n_columns)
-        The rows, NaN for holes.
+        The rows, NaN if missing.
     levels : array of shape (n_columns,)
-        The number of levels of each column, 0 where it has none.
+        The number of levels of each column, 0 if it has none.
     most : int
         The largest number of completions of a row.
     """
@@ -41,7 +41,7 @@ def block_shares(
 ) -> FloatArray:
     """Return the shares of a single column's values, or of the totals of a block that has some.
 
-    `alone` gives the distribution of a column in a class, nothing being known.
+    `alone` gives the distribution of a column in a class without evidence.
     """
     if block.size == 1:
         own = alone(int(block[0]), y)

@@ -27,12 +27,12 @@ from exchangeable.runtime.kernels.vectors import TILE
 from exchangeable.runtime.threads import row_ranges, run
 
 CHUNK = 1 << 12
-"""Rows that a thread works on at a time."""
+"""Number of rows that a thread works on at a time."""
 
 
 @dataclass(frozen=True)
 class MixedSums(Sums):
-    """What a pass sums: for each part what its parameters are made of."""
+    """The sums of a pass, for each part."""
 
     parts: list[PartSums]
 
@@ -46,7 +46,7 @@ class MixedModel(Model):
     types : tuple of ColumnType
         What the numbers of each column stand for.
     parts : list of Part
-        Every column belongs to one of them.
+        The parts; every column belongs to one of them.
     labels : array of shape (n_variables,)
         The block of each column.
     """
@@ -102,7 +102,7 @@ class MixedModel(Model):
         return own if is_sparse(own) else np.ascontiguousarray(own)
 
     def _values(self, observed: Observed) -> tuple[Any, FloatArray]:
-        """Return rows as numbers, sparse where they are, and the logarithms of their Jacobians."""
+        """Return rows as numbers, sparse if they are, and the logarithms of their Jacobians."""
         if isinstance(observed.ones, CountRows):
             check_types(observed.ones.types, self.types)
             return observed.ones.matrix, np.zeros(observed.n_rows)
@@ -143,7 +143,7 @@ class MixedModel(Model):
         return result
 
     def predictive(self, observed: Observed, variable: int, y: int) -> FloatArray | Normal:
-        """Return the distribution of a column in class y given the other entries that are known."""
+        """Return the distribution of a column in class y given the other known entries."""
         return self._predictive(self._rows(observed).values, variable, y)
 
     def _predictive(self, values: FloatArray, column: int, y: int) -> FloatArray | Normal:
@@ -178,7 +178,7 @@ class MixedModel(Model):
         return typed(np.asarray(self.draw(nothing, y, rng), dtype=np.float64), self.types)
 
     def _given_back(self, values: FloatArray, observed: Observed) -> npt.NDArray[Any]:
-        """Return rows in the form in which they came: numbers, or bits as 0 and 1."""
+        """Return rows in their original form: numbers, or bits as 0 and 1."""
         numbers = isinstance(observed.ones, TypedRows | CountRows)
         return values if numbers else values.astype(np.uint8)
 
@@ -188,7 +188,7 @@ class MixedModel(Model):
         return rows
 
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> MixedSums:
-        """Find the posteriors of all rows, and sum what the next parameters are made of.
+        """Compute the posteriors of all rows, and the sums for the next parameters.
 
         `log_prior` may have a line for every row.
         """
@@ -222,9 +222,9 @@ class MixedModel(Model):
     def _prepared(
         self, examples: Examples, spans: Sequence[tuple[int, int]]
     ) -> tuple[list[Any], float]:
-        """Return the rows of each part, as its passes read them, and their total log-Jacobian.
+        """Return the rows of each part in the form of its passes, and their total log-Jacobian.
 
-        They are kept with the rows, since passes and runs with the same blocks read the same.
+        They are cached with the rows, since passes and runs with the same blocks share them.
         """
         key = "parts", tuple((part.name, part.columns.tobytes()) for part in self.parts)
         if key not in examples.derived:
@@ -235,19 +235,19 @@ class MixedModel(Model):
         return kept
 
     def shared_out(self, examples: Examples, mass: FloatArray) -> MixedSums:
-        """Return the sums of rows of which it is known how much is of each class."""
+        """Return the sums of rows with known class memberships."""
         values = self._values(examples.observed)[0]
         sums = [part.sums(self._columns(part, values), mass) for part in self.parts]
         return MixedSums(0.0, NO_POSTERIOR, mass.sum(axis=0), sums)
 
     def alternatives(self, observed: Observed, most: int) -> list[npt.NDArray[Any]] | None:
-        """Return all completions of each row, where the columns that are not known have levels."""
+        """Return all completions of each row, if the unknown columns have levels."""
         levels = np.array([kind.n_levels for kind in self.types])
         found = all_completions(self._rows(observed).values, levels, most)
         return None if found is None else [self._given_back(rows, observed) for rows in found]
 
     def only(self, classes: IntArray) -> Self:
-        """Return the model of some of the classes, in the order they have here."""
+        """Return the model of some of the classes, in the given order."""
         return type(self)(self.types, [part.only(classes) for part in self.parts], self.labels)
 
     @classmethod
@@ -272,7 +272,7 @@ class MixedModel(Model):
         ]
 
     def level_shares(self) -> list[FloatArray] | None:
-        """Return P(x_j = v | y) for every column, where all are independent and have levels."""
+        """Return P(x_j = v | y) for every column, if all are independent and have levels."""
         tables: list[FloatArray] = [np.empty((0, 0))] * self.n_variables
         for part in self.parts:
             own = part.level_shares()
@@ -283,19 +283,19 @@ class MixedModel(Model):
         return tables
 
     def item_scale(self) -> ItemScale | None:
-        """Return the items of the one block of binary or ordinal columns that go together."""
+        """Return the items of a single block of dependent binary or ordinal columns."""
         scales = [scale for part in self.parts if (scale := part.item_scale()) is not None]
         return scales[0] if len(scales) == 1 else None
 
     def log_totals(self) -> FloatArray:
-        """Return log Σ_x P(x | y) of each class, which the checks of each part have settled."""
+        """Return log Σ_x P(x | y) of each class: 0, as the checks of each part guarantee."""
         return np.zeros(self.n_classes)
 
     def encode(self) -> Arrays:
-        """Return the parameters as the arrays that a file keeps."""
+        """Return the parameters as arrays for a file."""
         return saved.encode(self.types, self.parts, self.labels)
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the model of arrays that were read, refusing what the kernels cannot trust."""
+        """Return the model from arrays of a file, rejecting what the kernels cannot trust."""
         return cls(*saved.decode(arrays))

@@ -1,4 +1,4 @@
-"""Fits from many starts in compiled loops, where all columns are independent and have levels."""
+"""Compiled fits from many starts, if all columns are independent and have levels."""
 
 from functools import cached_property
 
@@ -14,13 +14,13 @@ from exchangeable.families.mixed.rows.codes import coded, positions
 from exchangeable.runtime.interrupts import check_interrupt
 
 OWN_SHARE = 0.25
-"""How far a class leans towards a row at the start."""
+"""How close a class is to a row at the start."""
 SHORT = 15
 """Steps after which the best of several starts is chosen."""
 ROUND = 3
-"""Steps of a round of EM, two and one that looks ahead; the next needs its parameters only."""
+"""Steps of a round of EM, two and one for extrapolation; the next needs only its parameters."""
 ENTRIES = 1e8
-"""Entries that are read at a time, some tenths of a second, before an interrupt is looked for."""
+"""Number of entries read, some tenths of a second, before checking for an interrupt."""
 
 
 class QuickLevels:
@@ -29,7 +29,7 @@ class QuickLevels:
     Parameters
     ----------
     blank : Levels
-        Any part over the columns, which says where their levels lie.
+        Any part over the columns, for the layout of their levels.
     prior : Prior
         The prior of the levels.
     examples : Examples
@@ -66,7 +66,7 @@ class QuickLevels:
         return self.from_posterior(np.ones((self.rows.weights.size, 1))).shares[:, :-1]
 
     def from_rows(self, k: int, rng: np.random.Generator) -> em_kernels.LevelParameters:
-        """Return the parameters of classes each of which leans towards a row."""
+        """Return the parameters of classes each of which is close to a row."""
         average = self.average
         share = self.rows.weights / self.rows.weights.sum()
         chosen = rng.choice(share.size, size=k, replace=bool(np.count_nonzero(share) < k), p=share)
@@ -91,7 +91,7 @@ class QuickLevels:
     def run(
         self, parameters: em_kernels.LevelParameters, tol: float, max_iter: int
     ) -> tuple[float, int, bool]:
-        """Run EM in place; return the log-likelihood, the number of steps, and whether it ended.
+        """Run EM in place; return the log-likelihood, number of steps, and whether it converged.
 
         An interrupt from the keyboard ends it with an error.
         """

@@ -18,7 +18,7 @@ NAMES = tuple(PARTS)
 
 
 def encode(types: Sequence[ColumnType], parts: Sequence[Part], labels: IntArray) -> Arrays:
-    """Return the arrays that a file keeps."""
+    """Return the arrays for a file."""
     arrays: Arrays = {
         "kinds": np.array([[KINDS.index(t.kind), t.n_levels] for t in types], dtype=np.int64),
         "labels": labels.astype(np.int64),
@@ -33,7 +33,7 @@ def encode(types: Sequence[ColumnType], parts: Sequence[Part], labels: IntArray)
 def decode(
     arrays: Mapping[str, npt.NDArray[Any]],
 ) -> tuple[tuple[ColumnType, ...], list[Part], IntArray]:
-    """Return the parameters of arrays that were read, everything checked."""
+    """Return the parameters from arrays of a file, after checking everything."""
     kinds, labels, names = needed(arrays, ("kinds", "labels", "parts"))
     types = _types(kinds)
     n = len(types)

@@ -1,7 +1,7 @@
-"""Mixtures whose components a small network decodes from points of a latent space.
+"""Mixtures whose components are decoded by a small network from points of a latent space.
 
-They are composed of other families: what training leaves are trees, with or without edges, or
-weighted urns. Training needs JAX, the extra ``neural``; what was trained does not.
+They are built on other families: the result of training consists of trees, with or without edges,
+or of weighted urns. Training needs JAX, the extra ``neural``; the trained model does not.
 """
 
 from collections.abc import Mapping
@@ -22,18 +22,18 @@ CANNOT = {
 }
 N_COMPONENTS, CLASS_COMPONENTS = 8192, 1024
 FIRST_COMPONENTS = 2048
-"""Of a search: these are trained in half of the time."""
+"""In a search, these are trained in half of the time."""
 
 
 STEPS = {"n_components": (4.0, 2.0), "learning_rate": (2.5, 1.6), "latent": (2.0, 1.4)}
-"""What a search tries, and by which factors."""
+"""What a search varies, and by which factors."""
 TREE_STEPS = {**STEPS, "trees": (4.0, 2.0)}
 
 
 START_UP = 8.0
-"""Seconds that it takes to compile, about."""
+"""Compile time in seconds, approximately."""
 POWER = 0.5
-"""More rows are seen in fewer passes, and more variables use a machine better."""
+"""More rows need fewer passes, and more variables use a machine better."""
 
 
 def _space(

@@ -1,9 +1,9 @@
-"""EM that goes on from components which a network has decoded.
+"""EM that continues from components decoded by a network.
 
-A mixture of thousands of components has about as many of them as rows: by sums of rows alone each
-would become the few rows next to it. So each is anchored: it is given pseudo-rows that are
-distributed as what training has left. What grows is the log-likelihood minus `STRENGTH` times the
-divergences of the components from there.
+A mixture of thousands of components has about as many components as rows: fitted by sums over rows
+alone, each would collapse to its few nearest rows. So each is anchored by pseudo-rows that are
+distributed as the result of training. The objective is the log-likelihood minus `STRENGTH` times
+the divergences of the components from there.
 """
 
 from typing import Any
@@ -26,13 +26,13 @@ STRENGTH = 100.0
 
 
 class AnchoredTrees(TreeFamily):
-    """Trees, perhaps without edges, whose edges stay."""
+    """Trees, possibly without edges, whose edges are fixed."""
 
     _means: FloatArray
     _pairs: FloatArray
 
     def resume(self, data: Any, mixture: Mixture) -> Mixture:
-        """Anchor the components."""
+        """Set the components as anchors."""
         model: Any = (self.problem.anchor or mixture).model
         self._means, self._pairs = tree_moments(model)
         return mixture
@@ -49,7 +49,7 @@ class AnchoredTrees(TreeFamily):
         return [TreeModel.make(base, slope, model.parent, pair)]
 
     def prior_gain(self, before: Any, after: Any) -> float:
-        """Return the gain in what the pseudo-rows are expected to score."""
+        """Return the gain in the expected score of the pseudo-rows."""
         gain = (after.base - before.base).sum()
         gain += (self._means * (after.slope - before.slope)).sum()
         gain += (self._pairs * (after.pair - before.pair)).sum()
@@ -63,7 +63,7 @@ class AnchoredUrns(UrnFamily):
     _ones: FloatArray
 
     def resume(self, data: Any, mixture: Mixture) -> Mixture:
-        """Anchor the components."""
+        """Set the components as anchors."""
         model: Any = (self.problem.anchor or mixture).model
         self._log_q = np.stack(model.log_q)
         shares = list(np.exp(self._log_q))
@@ -71,7 +71,7 @@ class AnchoredUrns(UrnFamily):
         return mixture
 
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
-        """Return the counts of rows and pseudo-rows, and weights scaled once towards their ones."""
+        """Return the counts of rows and pseudo-rows, and weights scaled once by their ones."""
         with np.errstate(divide="ignore"):  # counts that never occur
             log_mass = np.logaddexp(np.log(sums.counts.T), np.log(STRENGTH) + self._log_q)
         mass, ones = np.exp(log_mass), sums.ones + STRENGTH * self._ones
@@ -82,7 +82,7 @@ class AnchoredUrns(UrnFamily):
         return [UrnModel.make(model.partitions, scaled, list(log_q), data.n_jobs, near=near)]
 
     def prior_gain(self, before: Any, after: Any) -> float:
-        """Return the gain in what the pseudo-rows are expected to score."""
+        """Return the gain in the expected score of the pseudo-rows."""
         old, new = (self._expected(model.scores) for model in (before, after))
         return STRENGTH * (new - old)
 

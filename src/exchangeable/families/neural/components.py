@@ -1,4 +1,4 @@
-"""What a decoder's outputs stand for: the contract of components, and independent variables."""
+"""From a decoder's outputs to components: the contract, and independent variables."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -17,13 +17,13 @@ class Component(ABC):
     Attributes
     ----------
     head : Head
-        Their shape.
+        The shape of the outputs.
     bias : array of shape (n_groups, n_outputs)
-        The outputs to begin with.
+        The initial outputs.
     constants : dict of arrays
-        What else scores depend on.
+        Other inputs of the scores.
     most_rows : int
-        The largest batch, where rows have holes.
+        The maximum batch size for rows with missing entries.
     """
 
     head: Head
@@ -33,7 +33,7 @@ class Component(ABC):
 
     @abstractmethod
     def model(self, outputs: FloatArray) -> Model:
-        """Return the components that outputs of shape (n_components, n_outputs) stand for."""
+        """Return the components that outputs of shape (n_components, n_outputs) represent."""
 
 
 class Independent(Component):
@@ -52,5 +52,5 @@ class Independent(Component):
 
 
 def odds_of(means: FloatArray, n_columns: int) -> FloatArray:
-    """Return log-odds, with zeros after them for columns of nothing."""
+    """Return log-odds, padded by zeros for empty columns."""
     return np.pad(np.log(means) - np.log1p(-means), (0, n_columns - means.size))

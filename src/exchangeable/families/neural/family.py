@@ -31,26 +31,26 @@ from exchangeable.runtime.interrupts import interrupted
 from exchangeable.runtime.memory import check_memory
 
 JAX_BYTES = 5e8
-"""What JAX, its compiler and a batch take, about."""
+"""Approximate memory of JAX, its compiler and a batch."""
 NEGLIGIBLE = 1e-5
-"""Components that have less than this share, all together, are dropped."""
+"""Total share of the components that are dropped, smallest first."""
 LEAST_CHANCE = 1e-6
 FEWEST_ITERATIONS = 4
-"""Training that was cut short before has hardly begun, and is not judged."""
+"""Training cut short before this many iterations has hardly started, and is not judged."""
 TRAINING_PART = 0.6
-"""Part of the time, where it is limited, after which the components settle."""
+"""Fraction of a limited time after which the components settle."""
 FIRST_ITERATIONS = 10
-"""Of independent variables, before trees are chosen."""
+"""Iterations with independent variables before trees are chosen."""
 NO_SCORES = np.empty(0)
 DEFAULTS = checked(Neural())
 SETTLED = "settled"
-"""The last phase of training, after the stages, which have numbers."""
+"""The last phase of training, after the numbered stages."""
 
 
 def work(n_rows: int, n_variables: int, n_components: int, settings: Settings = DEFAULTS) -> float:
-    """Return about how many bytes a fit takes: JAX, rows, components, and scores for shares.
+    """Return the approximate memory of a fit: JAX, rows, components, and scores for shares.
 
-    Components are decoded in single precision, layer by layer, and become double ones.
+    Components are decoded in single precision, layer by layer, and converted to double.
     """
     scores = 12.0 * max(min(SHARE_CELLS, float(n_rows) * n_components), n_components)
     layers = 4.0 * (2 * settings.latent + sum(settings.layers))
@@ -59,18 +59,18 @@ def work(n_rows: int, n_variables: int, n_components: int, settings: Settings = 
 
 
 class Stage(NamedTuple):
-    """What is trained at a time.
+    """One stage of training.
 
     Attributes
     ----------
     component : Component
-        What the outputs of the network stand for.
+        What the outputs of the network represent.
     most : int
-        Most iterations.
+        Maximum number of iterations.
     last : bool
-        Whether it is the last.
+        Whether it is the last stage.
     layers : list of (weights, offset), optional
-        The network to begin with.
+        The initial network.
     """
 
     component: Component
@@ -84,7 +84,7 @@ class NeuralTrainer(Trainer, ABC):
 
     P(x) ≈ 1/k Σ_p P(x | decoder(z_p)) for points z_p that are spread evenly over a normal
     distribution. The network is trained by gradients of the log-likelihood; then k points are
-    decoded, and what is left is an ordinary mixture.
+    decoded, and the result is an ordinary mixture.
     """
 
     _training: Any = None
@@ -104,10 +104,10 @@ class NeuralTrainer(Trainer, ABC):
         max_iter: int,
         begun: Begun | None = None,
     ) -> Iterator[tuple[float, float]]:
-        """Train, one iteration at a time, until held-out rows gain less than `tol`.
+        """Train, one iteration at a time, until held-out rows improve by less than `tol`.
 
-        Training that was `begun` repeats what draws from the generator before the first iteration,
-        and chooses the same trees again; so a file holds networks alone.
+        Training that was `begun` repeats the random draws before the first iteration and so chooses
+        the same trees again; a file therefore only stores networks.
         """
         problem, purpose = self.problem, f"family={self.problem.settings.family!r}"
         device = find_device(problem.device, purpose)
@@ -156,15 +156,15 @@ class NeuralTrainer(Trainer, ABC):
             yield from self._training.settled(max_iter - n_iter, settled)
 
     def state(self) -> Mapping[str, Any]:
-        """Return what training needs to go on: its phases that have ended, and the latest."""
+        """Return the state needed to continue: finished phases, and the latest one."""
         return self._ended | named(self._phase, self._training.state())
 
     def _end_phase(self) -> None:
-        """Keep what later phases begin with."""
+        """Store what later phases start from."""
         self._ended |= named(self._phase, self._training.state(done=True))
 
     def mixture(self, data: Any) -> Mixture:
-        """Return the components of the best decoder, except those of negligible share."""
+        """Return the components of the best decoder, without those of negligible share."""
         with out_of_memory_told(f"family={self.problem.settings.family!r}"):
             outputs, shares = self._training.components()
         order = np.argsort(shares)
@@ -173,7 +173,7 @@ class NeuralTrainer(Trainer, ABC):
             return Mixture(self._component.model(outputs), np.log(shares)).only(kept)
 
     def scores(self, mixture: Mixture, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
-        """Return log P of each row to fit and held out, by the device where they are complete."""
+        """Return log P of each training and held-out row, on the device if they are complete."""
         rows, valid = self.problem.rows, self.problem.valid_rows
         if rows.holes is None and (valid is None or valid.holes is None):
             with out_of_memory_told(f"family={self.problem.settings.family!r}"):
@@ -186,11 +186,11 @@ class NeuralTrainer(Trainer, ABC):
 
     @property
     def converged(self) -> bool:
-        """Whether training has ended because nothing more was to be gained."""
+        """Whether training has converged."""
         return bool(self._training.converged)
 
     def rows(self) -> tuple[Examples, Examples]:
-        """Return the rows to fit and the rows to stop by."""
+        """Return the training rows and the held-out rows."""
         return self.problem.rows, self.problem.valid_rows or self.problem.rows
 
     def stages(
@@ -201,10 +201,10 @@ class NeuralTrainer(Trainer, ABC):
 
     @abstractmethod
     def component(self, n_columns: int, holes: bool) -> Component:
-        """Return what the outputs of the network stand for, to begin with."""
+        """Return what the outputs of the network represent, and their initial values."""
 
     def means(self) -> FloatArray:
-        """Return how often each variable is on among the rows that know it, smoothed."""
+        """Return the smoothed frequency of each variable among the rows in which it is known."""
         examples = self.problem.rows
         everyone = Group(np.arange(examples.rows.n_rows), examples.weights)
         on = group_ones(examples.rows, [everyone], 1)[0]
@@ -218,30 +218,30 @@ class IndependentTrainer(NeuralTrainer):
     """Components of independent variables."""
 
     def component(self, n_columns: int, holes: bool) -> Component:
-        """Return components that begin at the means of the rows."""
+        """Return components that start at the means of the rows."""
         return Independent(self.means(), n_columns, holes)
 
 
 class UrnTrainer(NeuralTrainer):
-    """Components of weighted urns, trained on rows whose holes are filled by a draw."""
+    """Components of weighted urns, trained on rows whose missing entries are drawn."""
 
     def rows(self) -> tuple[Examples, Examples]:
-        """Return the rows to fit and the rows to stop by, complete."""
+        """Return the training and held-out rows, completed."""
         rows, valid = super().rows()
         return fill_by_frequency(rows), fill_by_frequency(valid)
 
     def component(self, n_columns: int, holes: bool) -> Component:
-        """Return components that begin at the means of the rows, with their counts."""
+        """Return components that start at the means of the rows, with their counts."""
         return Urns(self.means(), n_columns)
 
 
 class TreeTrainer(IndependentTrainer):
-    """Components of trees: of what independent variables in each component leave unexplained."""
+    """Components of trees: for the dependence that independent variables leave unexplained."""
 
     def stages(
         self, rng: np.random.Generator, n_columns: int, holes: bool, max_iter: int
     ) -> Iterator[Stage]:
-        """Yield independent variables, and then trees that begin without effect."""
+        """Yield independent variables, and then trees whose edges start without effect."""
         first = min(FIRST_ITERATIONS, max_iter // 2)
         yield Stage(self.component(n_columns, holes), first, last=False)
         k = self.problem.n_components
@@ -261,12 +261,12 @@ class TreeTrainer(IndependentTrainer):
 
 
 def named(phase: str, parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a phase by names that tell which one it is."""
+    """Return the arrays of a phase under names that include the phase."""
     return {f"{phase}.{name}": part for name, part in parts.items()}
 
 
 def by_phase(parts: Mapping[str, Any], kind: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return the parts of each phase, as what `kind` makes of them.
+    """Return the arrays of each phase, converted by `kind`.
 
     >>> by_phase({"0.best.0": 1, "0.rng": 2, "settled.rng": 3}, dict)
     {'0': {'best.0': 1, 'rng': 2}, 'settled': {'rng': 3}}
@@ -279,14 +279,14 @@ def by_phase(parts: Mapping[str, Any], kind: Callable[[Any], Any]) -> dict[str, 
 
 
 def check_memory_on(device: Any, n_bytes: float, purpose: str) -> None:
-    """Refuse training that needs more memory than its device, or this machine, can give."""
+    """Raise an error if training needs more memory than its device, or this machine, has."""
     check_room(device, n_bytes, purpose)
     if device.platform == "cpu":
         check_memory(n_bytes, purpose, "choose fewer components, points or rows in a batch")
 
 
 def symbols(examples: Examples, n_columns: int, holes: bool) -> Symbols:
-    """Return rows as bytes, with columns of nothing at the end where these are wanted."""
+    """Return rows as bytes, padded by empty columns if requested."""
     matrix = examples.observed.symbols()
     missing = n_columns - matrix.shape[1]
     filled = np.pad(matrix, ((0, 0), (0, missing)), constant_values=-1 if holes else 0)

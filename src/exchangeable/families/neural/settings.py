@@ -1,4 +1,4 @@
-"""`Neural`: how users set the network behind a neural mixture."""
+"""`Neural`: the settings of neural mixtures."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,11 +13,11 @@ MOST_LATENT = 1000
 
 
 class Neural(BaseEstimator):
-    """A mixture whose components a small network decodes from points of a latent space.
+    """A mixture whose components are decoded by a small network from points of a latent space.
 
-    It goes wherever a family is named: ``family=Neural("tree", latent=16)``. A name alone, such as
-    ``family="neural tree"``, stands for ``Neural("tree")``. The settings can be searched, as in
-    ``GridSearchCV(model, {"family__latent": [8, 24]})``.
+    It can be used wherever a family is named: ``family=Neural("tree", latent=16)``. A name alone,
+    such as ``family="neural tree"``, is short for ``Neural("tree")``. The settings can be searched,
+    as in ``GridSearchCV(model, {"family__latent": [8, 24]})``.
 
     Parameters
     ----------
@@ -28,24 +28,26 @@ class Neural(BaseEstimator):
     layers : sequence of int, default=(128, 256)
         Units of the hidden layers.
     points : int, default=1024
-        Points of the latent space that stand for it in a step of training. With no more components
-        than this, the points are those of the components; otherwise they are shifted at random
-        before each step, and the components are decoded after training.
+        Number of latent points in a step of training. With no more components than this, the points
+        are those of the components; otherwise they are shifted at random before each step, and the
+        components are decoded after training.
     batch_size : int, default=512
-        Rows of a step; fewer if an epoch would have less than 16 steps.
+        Batch size; smaller if an epoch would have less than 16 steps.
     learning_rate : float, default=4e-3
-        Length of the first steps of Adam.
+        Initial learning rate of Adam, after the warm-up.
     warm_up : int, default=50
-        Steps during which the learning rate rises to that.
+        Number of warm-up steps, during which the learning rate rises.
     patience : int, default=3
-        Iterations without progress on held-out rows after which the learning rate is cut.
+        Number of iterations without progress on held-out rows after which the learning rate is
+        reduced.
     cuts : int, default=2
-        How often it is cut, to three tenths each time, before training ends.
+        How often it is reduced, to three tenths each time, before training ends.
     trees : int, default=1
-        For trees: how many there are, shared by the components.
+        For trees: their number; components share them.
     settle : int, default=512
-        Most steps, after training, in which the components leave the latent space: what the last
-        layer reads is learned for each, and their shares, while held-out rows grow likelier.
+        Maximum number of steps, after training, in which the components leave the latent space: the
+        input of the last layer and the share become parameters of each component, trained as long
+        as the held-out likelihood increases.
 
     Examples
     --------
@@ -89,7 +91,7 @@ class Neural(BaseEstimator):
 
 
 def checked(neural: Neural) -> Settings:
-    """Return the settings of a network, or say which of them makes no sense."""
+    """Return the settings of a network, or raise an error about an invalid one."""
     rate = check_number(neural.learning_rate, "learning_rate")
     if not 0 < rate < 1:
         raise ValueError(f"learning_rate must lie between 0 and 1, got {rate}")

@@ -1,7 +1,6 @@
 """Trees as components: outputs are log-odds of each variable given its parent off, and on.
 
-A few trees are shared by all components, which take turns with them; each tree has a part of the
-network's last layer.
+The components share a few trees, in turn; each tree has its own part of the network's last layer.
 """
 
 import math
@@ -18,9 +17,9 @@ from exchangeable.families.neural.components import Component, odds_of
 from exchangeable.families.trees.model import TreeModel
 
 PENALTY = 2.0
-"""What an edge must gain in log-likelihood to be there."""
+"""Minimum gain in log-likelihood of an edge."""
 BATCH_WITH_HOLES = 64
-"""Rows with holes need messages of every row, point and variable."""
+"""Rows with missing entries need messages for every row, point and variable."""
 ParentArray = npt.NDArray[np.int32]
 
 
@@ -65,19 +64,19 @@ class Trees(Component):
 
 
 def n_trees(wanted: int, n_points: int, n_components: int) -> int:
-    """Return how many trees there are: as many as wanted, if that divides points and components.
+    """Return the number of trees: as requested, if it divides points and components.
 
     >>> n_trees(4, 1024, 8192), n_trees(4, 9, 9), n_trees(4, 1024, 8191), n_trees(4, 3, 3)
     (4, 3, 1, 1)
     """
     common = math.gcd(n_points, n_components)
-    if n_components < FEW_POINTS:  # points are filled up
+    if n_components < FEW_POINTS:  # points are padded
         return 1
     return max(count for count in range(1, wanted + 1) if common % count == 0)
 
 
 def tree_of(gains: FloatArray) -> ParentArray:
-    """Return each variable's parent in the tree of the edges that gain most, if they gain enough.
+    """Return each variable's parent in the tree with the largest gains, if they are large enough.
 
     >>> tree_of(np.array([[0, 9, 5], [9, 0, 1], [5, 1, 0.0]])).tolist()
     [3, 0, 0]

@@ -1,9 +1,9 @@
-"""Weighted urns as components: outputs are log-weights, and how likely each count is made.
+"""Weighted urns as components: outputs are log-weights, and a correction for each count.
 
-With weights θ and independent variables of odds θ, let B(l) be the probability of l ones. An urn
+For weights θ and independent variables with odds θ, let B(l) be the probability of l ones. An urn
 whose counts have probabilities q(l) ∝ B(l)·exp(c_l) scores a row with n ones as the independent
-variables do, plus c_n − log Σ_l B(l)·exp(c_l). So training begins as one of independent variables,
-c = 0, and needs B only where it is not negligible.
+variables do, plus c_n − log Σ_l B(l)·exp(c_l). So training starts with independent variables, c =
+0, and needs B only where it is not negligible.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ class Urns(Component):
 
 
 def normalised(log_masses: FloatArray) -> FloatArray:
-    """Return lines of logarithms, shifted so that each line's masses add up to one."""
+    """Return lines of logarithms, shifted such that the exponentials of each line sum to one."""
     highest = log_masses.max(axis=1, keepdims=True)
     totals = np.exp(log_masses - highest).sum(axis=1, keepdims=True)
     return np.asarray(log_masses - highest - np.log(totals))

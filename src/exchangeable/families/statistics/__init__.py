@@ -1,6 +1,6 @@
 """Blocks that are exchangeable with respect to any statistic, beside the paper's blocks.
 
-It is composed of the paper's family, which has the variables that no statistic reads.
+It is built on the paper's family, which models the variables that no statistic reads.
 """
 
 from exchangeable.families.contract import FamilySpec

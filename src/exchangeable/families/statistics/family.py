@@ -1,4 +1,4 @@
-"""Blocks with statistics: how values of T become parameters, and the rest as in the paper."""
+"""Blocks with statistics: parameters from values of T; other variables as in the paper."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,9 +32,9 @@ EVIDENCE_PRIOR = 0.1
 
 
 class StatisticFamily(BlockFamily):
-    """Blocks with statistics, the same in every component, beside blocks that are learned.
+    """Blocks with statistics, the same in every component, and learned blocks of other variables.
 
-    P(T = t) is the smoothed share of rows with that value, as q is in the paper's blocks.
+    P(T = t) is the smoothed share of rows with that value, like q in the paper's blocks.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -55,7 +55,7 @@ class StatisticFamily(BlockFamily):
         return rest_data(data, self.others) if known is None else known
 
     def prepared(self, data: Any, sums: Sums) -> BlockModel | None:
-        """Return parameters with which holes can be drawn, before there are any others."""
+        """Return parameters for drawing missing entries, before there are any others."""
         return self.inner.prepared(self.block_data(data), sums) if self.inner else None
 
     def held(self, data: Any, posterior: FloatArray) -> Sums:
@@ -63,11 +63,11 @@ class StatisticFamily(BlockFamily):
         return held_sums(self.block_data(data), posterior)
 
     def start(self, data: Any, init: str, rng: np.random.Generator) -> Sums:
-        """Return the posteriors from which the first parameters are estimated."""
+        """Return the posteriors for estimating the first parameters."""
         return self.held(data, super().start(data, init, rng).shares)
 
     def learners(self, data: Any) -> list[Proposer]:
-        """Return what proposes blocks of the other variables while EM runs."""
+        """Return the learners that propose blocks of the other variables in EM."""
         if self.inner is None or not self.problem.relearns:
             return []
         structure, labelled = self.problem.structure, self.problem.labelled
@@ -86,7 +86,7 @@ class StatisticFamily(BlockFamily):
         before: Mixture | None,
         rng: np.random.Generator | None,
     ) -> Mixture:
-        """Return parameters that fit given posteriors, having chosen between statistics."""
+        """Return parameters for given posteriors, after choosing between statistics."""
         named = self.problem.statistic_blocks
         readers = [(b.variables, each) for b in named for each in b.statistics]
         found = iter(data.summed(partial(alike_histograms, readers=readers), sums.shares))
@@ -104,10 +104,10 @@ class StatisticFamily(BlockFamily):
         return Mixture(model, self.log_shares(sums.totals))
 
     def _log_evidence(self, statistic: Statistic, histograms: FloatArray) -> float:
-        """Return the evidence of a statistic, class by class where classes are known.
+        """Return the evidence of a statistic, class by class if classes are known.
 
-        A mixture of distributions of T is a distribution of T, so that the rows as a whole tell
-        which T it is, whatever components they start from: all starts choose the same.
+        A mixture of distributions of T is a distribution of T, so all rows together determine the
+        choice, whatever the initial components are: all starts choose the same.
         """
         own = histograms if self.problem.labelled else histograms.sum(axis=1, keepdims=True)
         return log_evidence(own, statistic.log_sizes(), EVIDENCE_PRIOR)
@@ -115,7 +115,7 @@ class StatisticFamily(BlockFamily):
     def _fitted(
         self, variables: IntArray, statistic: Statistic, histograms: FloatArray
     ) -> FittedBlock:
-        """Return a block with the parameters that the prior and its histograms make."""
+        """Return a block with parameters computed from the prior and its histograms."""
         counts = histograms + self._pseudo_counts(variables, statistic)
         totals = counts.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -123,7 +123,7 @@ class StatisticFamily(BlockFamily):
         return FittedBlock(variables, statistic, log_q)
 
     def _pseudo_counts(self, variables: IntArray, statistic: Statistic) -> FloatArray:
-        """Return what the prior adds to each value: α, or rows distributed as the training set."""
+        """Return the prior's weight of each value: α, or rows distributed as the training set."""
         alpha, n_values = self.problem.alpha, statistic.n_values
         if self.problem.pooling is None:
             return np.full((n_values, 1), alpha)
@@ -138,7 +138,7 @@ class StatisticFamily(BlockFamily):
     def candidates(
         self, data: Any, model: Any, sums: Any, step: int, proposals: Sequence[Proposal]
     ) -> list[Model]:
-        """Return the models to choose from: the old blocks with new parameters, and the new."""
+        """Return the candidate models: the old blocks with new parameters, and the new blocks."""
         fitted = [
             self._fitted(block.variables, block.statistic, histograms)
             for block, histograms in zip(model.blocks, sums.histograms, strict=True)

@@ -1,8 +1,8 @@
-"""Values of statistics as features of linear scores, and such scores as a distribution again.
+"""Values of statistics as features of linear scores, and the conversion to a distribution.
 
 Given the class, P(x_b | y) = q_b(T_b(x_b) | y) / |S_T|, and |S_T| is the same in all classes: the
-posterior of the classes is log-linear in indicators of the values of T. Each statistic is then a
-nominal column whose levels are its values, beside the binary columns that none reads.
+posterior of the classes is log-linear in indicators of the values of T. So each statistic is a
+nominal column whose levels are its values, in addition to the remaining binary columns.
 """
 
 from collections.abc import Callable

@@ -34,14 +34,14 @@ REST = "rows of the rest"
 
 @dataclass(frozen=True)
 class StatisticSums(Sums):
-    """What a pass over rows has summed.
+    """The sums of a pass over rows.
 
     Attributes
     ----------
     histograms : list of arrays of shape (n_values, n_classes)
         For each block, the posterior weight of the rows with each value of its statistic.
     inner : BlockSums, optional
-        The sums of the variables that are in none of them.
+        The sums of the remaining variables.
     """
 
     histograms: list[FloatArray]
@@ -50,7 +50,7 @@ class StatisticSums(Sums):
 
 @dataclass(frozen=True)
 class FittedBlock:
-    """Variables, their statistic T, and how probable its values are in each class.
+    """Variables, their statistic T, and the probabilities of its values in each class.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class FittedBlock:
 
 @dataclass(frozen=True)
 class MixedBlocksModel(Model):
-    """Classes made of blocks with statistics, the same in each, and of the paper's blocks.
+    """Classes of blocks with statistics, the same in each, and of the paper's blocks.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class MixedBlocksModel(Model):
     rest : BlockModel, optional
         The distributions of the other variables.
     others : array
-        Their numbers.
+        The variables of `rest`, by number.
     """
 
     kind: ClassVar[str] = "blocks with statistics"
@@ -111,7 +111,7 @@ class MixedBlocksModel(Model):
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters: one less than the values of each statistic."""
+        """Number of free parameters: for each statistic, the number of its values minus one."""
         own = sum(block.statistic.n_values - 1 for block in self.blocks) * self.n_classes
         return own + (0 if self.rest is None else self.rest.n_parameters)
 
@@ -130,12 +130,12 @@ class MixedBlocksModel(Model):
 
     @property
     def learned_partitions(self) -> list[Partition]:
-        """The blocks of each class among the other variables."""
+        """The blocks of each class among the remaining variables."""
         every = Partition.from_labels(np.zeros(self.n_variables, dtype=np.int32))
         return [every] * self.n_classes if self.rest is None else self.rest.partitions
 
     def reads(self, blocks: Sequence[StatisticBlock]) -> bool:
-        """Whether the model has blocks with these statistics, and no others."""
+        """Whether the model has exactly these blocks with statistics."""
         pairs = zip(self.blocks, blocks, strict=False)
         return len(self.blocks) == len(blocks) and all(
             np.array_equal(own.variables, asked.variables)
@@ -159,7 +159,7 @@ class MixedBlocksModel(Model):
         return result
 
     def on_page(self) -> OnPage | None:
-        """Return the tables of the statistics, and what their values score, if all have tables."""
+        """Return the statistics' tables, and the scores of their values, if all have tables."""
         blocks, steps = [], 0.0
         for block in self.blocks:
             told = block.statistic._on_page()
@@ -184,14 +184,14 @@ class MixedBlocksModel(Model):
         return total
 
     def log_totals(self) -> FloatArray:
-        """Return log Σ_x P(x | y) of each class, which are those of its blocks added up."""
+        """Return log Σ_x P(x | y) of each class, the sum over its blocks."""
         totals = np.zeros(self.n_classes) if self.rest is None else self.rest.log_totals()
         for block in self.blocks:
             totals += np.logaddexp.reduce(block.log_q, axis=0)
         return totals
 
     def score_examples(self, examples: Examples, n_jobs: int | None = None) -> FloatArray:
-        """Do the same for examples, whose values of the statistics are found only once."""
+        """Do the same for examples, for which values of the statistics are cached."""
         total = np.zeros((examples.rows.n_rows, self.n_classes))
         found = values_of(examples, self._readers)
         for block, values in zip(self.blocks, found, strict=True):
@@ -230,7 +230,7 @@ class MixedBlocksModel(Model):
         return rows, scores
 
     def alternatives(self, observed: Observed, most: int) -> list[npt.NDArray[Any]] | None:
-        """Return a completion of each row for every value that T may have; None for two blocks."""
+        """Return a completion of each row for every possible value of T; None for two blocks."""
         if self.rest is not None or len(self.blocks) > 1:
             return None
         (block, part), *_ = self._parts(observed)
@@ -263,7 +263,7 @@ class MixedBlocksModel(Model):
         return np.empty((observed.n_rows, self.n_variables), dtype=np.uint8)
 
     def _parts(self, observed: Observed) -> list[tuple[FittedBlock, Observed]]:
-        """Return what is known of the variables of each block."""
+        """Return the known entries of the variables of each block."""
         symbols = observed.symbols()
         return [
             (block, Observed.from_symbols(symbols[:, block.variables])) for block in self.blocks
@@ -272,7 +272,7 @@ class MixedBlocksModel(Model):
     def expect(
         self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
     ) -> StatisticSums:
-        """Find the posteriors of all rows, and sum what the next parameters are made of."""
+        """Compute the posteriors of all rows, and the sums for the next parameters."""
         examples = data.examples
         rest = np.empty((0, 0))
         if self.rest is not None:
@@ -296,7 +296,7 @@ class MixedBlocksModel(Model):
     def expect_on(
         self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
     ) -> StatisticSums | None:
-        """Do the same on a device, for complete rows and blocks that stay."""
+        """Do the same on a device, for complete rows and fixed blocks."""
         urns = [block.log_urns for block in self.blocks]
         finite = all(np.isfinite(each).all() for each in urns)
         if moments or not finite or not on_device.can(data.examples):
@@ -310,7 +310,7 @@ class MixedBlocksModel(Model):
         )
 
     def shared_out(self, examples: Examples, mass: FloatArray) -> StatisticSums:
-        """Return the sums of rows of which it is known how much is of each class."""
+        """Return the sums of rows with known class memberships."""
         histograms = self._histograms(examples, mass)
         inner = None
         if self.rest is not None:
@@ -320,7 +320,7 @@ class MixedBlocksModel(Model):
         return StatisticSums(0.0, NO_POSTERIOR, mass.sum(axis=0), histograms, inner)
 
     def _histograms(self, examples: Examples, mass: FloatArray) -> list[FloatArray]:
-        """Return the mass of each class that is expected to have each value, of each block."""
+        """Return the expected mass of each value in each class, for each block."""
         pairs = zip(self.blocks, values_of(examples, self._readers), strict=True)
         return [values.histograms(mass, block.log_urns) for block, values in pairs]
 
@@ -346,14 +346,14 @@ class MixedBlocksModel(Model):
         return cls(blocks, rest, models[0].others)
 
     def encode(self) -> Arrays:
-        """Return the parameters as the arrays that a file keeps."""
+        """Return the parameters as arrays for a file."""
         triples = [(block.variables, block.statistic, block.log_q) for block in self.blocks]
         inner = {} if self.rest is None else self.rest.encode()
         return saved.encode(triples, inner, self.others)
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the model of arrays that were read, everything checked."""
+        """Return the model from arrays of a file, after checking everything."""
         triples, inner, others = saved.decode(arrays)
         rest = BlockModel.decode(inner) if others.size else None
         n_classes = triples[0][2].shape[1]
@@ -363,7 +363,7 @@ class MixedBlocksModel(Model):
 
 
 def rest_of(examples: Examples, others: IntArray) -> Examples:
-    """Return the examples with the variables that are in no block with a statistic."""
+    """Return the examples with the variables that are not in a block with a statistic."""
     key = (REST, others.tobytes())
     if key not in examples.derived:
         examples.derived[key] = example_columns(examples, others)
@@ -371,7 +371,7 @@ def rest_of(examples: Examples, others: IntArray) -> Examples:
 
 
 def rest_data(data: RowsInMemory, others: IntArray) -> InMemory:
-    """Return the same as EM sees them, with a memo that lasts as long as the run's."""
+    """Return the same in the form of EM, with a cache that lives as long as the run's."""
     if REST not in data.memo:
         data.memo[REST] = InMemory(rest_of(data.examples, others), n_jobs=data.n_jobs)
     return data.memo[REST]  # type: ignore[no-any-return]
@@ -380,7 +380,7 @@ def rest_data(data: RowsInMemory, others: IntArray) -> InMemory:
 def given_sums(
     model: BlockModel, data: InMemory, posterior: FloatArray, moments: bool
 ) -> BlockSums:
-    """Return the sums of given posteriors, holes filled as the model expects."""
+    """Return the sums of given posteriors, with the model's expectations for missing entries."""
     examples, k = data.examples, posterior.shape[1]
     totals = examples.weights @ posterior
     if examples.holes is None:

@@ -1,7 +1,7 @@
-"""Passes over values of statistics on a device of JAX, in place of those in NumPy.
+"""Passes over values of statistics on a JAX device, in place of those in NumPy.
 
-T of complete rows is found once, on the processor. A row is then an indicator for each value of
-each statistic, beside its other variables: blocks of one variable, whose look-up is 0 or log-urns.
+T of complete rows is computed once, on the CPU. A row is then an indicator for each value of each
+statistic, beside its other variables: blocks of one variable, whose look-up is 0 or the log-urns.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ INDICATORS = "rows as indicators of values"
 
 
 class Summed(NamedTuple):
-    """What a pass sums: of all rows, by value of each statistic, and of the other variables."""
+    """The sums of a pass: of all rows, by value of each statistic, and of the other variables."""
 
     whole: BlockSums
     histograms: list[FloatArray]
@@ -41,7 +41,7 @@ def expect_values(
     other_rows: Rows | None,
     log_prior: FloatArray,
 ) -> Summed:
-    """Find the posteriors of complete rows, and sum what the next parameters are made of.
+    """Compute the posteriors of complete rows, and the sums for the next parameters.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def expect_values(
     log_urns : sequence of arrays of shape (n_values, n_classes)
         The log-probability of one row with each value.
     rest, other_rows
-        The blocks of the variables that no statistic reads, and the rows of these.
+        The blocks of the remaining variables, and the rows of these.
     log_prior : array of shape (n_classes,)
         Log-probabilities of the classes.
     """

@@ -23,7 +23,7 @@ def over_cells(
     """Return the log-likelihood, the posteriors, and the histograms of each block.
 
     `urns` are the log-probabilities of a member of each S_t of each block, in each class; `rest` is
-    what other variables score, one line per row, or empty.
+    the score of the other variables, one line per row, or empty.
     """
     n_classes, n_rows = log_prior.size, examples.rows.n_rows
     tables = [each.table(own) for each, own in zip(values, urns, strict=True)]

@@ -1,4 +1,4 @@
-"""Blocks with statistics in files."""
+"""Blocks with statistics in model files."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from exchangeable.storage.checks import check_columns
 Triple = tuple[IntArray, Statistic, FloatArray]
 PREFIX = "rest_"
 LONGEST = 1 << 20
-"""Characters that say which statistics there are, at most."""
+"""Maximum number of characters that describe the statistics."""
 
 __all__ = ["ModelFileError", "decode", "encode"]
 
@@ -24,7 +24,7 @@ __all__ = ["ModelFileError", "decode", "encode"]
 def encode(
     blocks: Sequence[Triple], rest: Mapping[str, npt.NDArray[Any]], others: IntArray
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return what a file keeps."""
+    """Return the arrays for a file."""
     kinds = [
         encode_statistic(statistic, f"block {b}") for b, (_, statistic, _) in enumerate(blocks)
     ]
@@ -43,7 +43,7 @@ def encode(
 def decode(
     arrays: Mapping[str, npt.NDArray[Any]],
 ) -> tuple[list[Triple], dict[str, npt.NDArray[Any]], IntArray]:
-    """Return blocks, the arrays of the rest and its variables, everything checked."""
+    """Return blocks, the arrays of the rest and its variables, after checking everything."""
     kinds = _kinds(arrays)
     others = _numbers(arrays, "others")
     blocks: list[Triple] = []

@@ -1,4 +1,4 @@
-"""T of rows: its value where all its variables are known, else how many completions have each."""
+"""T of rows: its value if all its variables are known, otherwise the numbers of completions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from exchangeable.statistics import Statistic
 
 FINDING = RLock()
 UNSAFE = 1e-200
-"""Sums of products that are less than this are computed again by their logarithms."""
+"""Smaller sums of products are computed again by their logarithms."""
 
 
 @dataclass(frozen=True)
 class Values:
-    """T of rows, found once; EM and scores read it as often as they need.
+    """T of rows, computed once and read by EM and scores as often as they need it.
 
     Attributes
     ----------
     complete, position : arrays
-        The rows of which all is known, and the position of their value.
+        The complete rows, and the index of their value.
     holed, pattern : arrays
-        The other rows, and which of the lines of `log_sizes` they have.
+        The other rows, and their line of `log_sizes`.
     log_sizes : array of shape (n_patterns, n_values)
         Logarithm of the number of completions with each value.
     """
@@ -55,14 +55,14 @@ class Values:
 
     @cached_property
     def cells(self) -> npt.NDArray[np.int32]:
-        """The position of each row's value, or the number of values plus its pattern's."""
+        """The index of each row's value, or the number of values plus the index of its pattern."""
         cells = np.empty(self.n_rows, dtype=np.int32)
         cells[self.complete] = self.position
         cells[self.holed] = self.log_sizes.shape[1] + self.pattern
         return cells
 
     def table(self, log_urns: FloatArray) -> FloatArray:
-        """Return what every cell scores, given log P of a member of each S_t in each class."""
+        """Return the score of every cell, given log P of a member of each S_t in each class."""
         if not self.holed.size:
             return log_urns
         return np.concatenate([log_urns, log_dot(self.log_sizes, log_urns)])
@@ -72,14 +72,14 @@ class Values:
         return self.table(log_urns)[self.cells]
 
     def histograms(self, mass: FloatArray, log_urns: FloatArray) -> FloatArray:
-        """Return the mass of each class that is expected to have each value.
+        """Return the expected mass of each value in each class.
 
         Parameters
         ----------
         mass : array of shape (n_rows, n_classes)
-            How much of each row is of each class.
+            The mass of each row in each class.
         log_urns : array of shape (n_values, n_classes)
-            By which holes are filled.
+            The distribution for missing entries.
         """
         n_cells = self.log_sizes.shape[1] + len(self.log_sizes)
         by_cell = np.empty((n_cells, mass.shape[1]))
@@ -116,7 +116,7 @@ def _peaks(values: FloatArray, axis: int) -> FloatArray:
 
 
 def _expected(log_sizes: FloatArray, log_urns: FloatArray, mass: FloatArray) -> FloatArray:
-    """Return the mass that is expected to have each value, given that of each pattern."""
+    """Return the expected mass of each value, given that of each pattern."""
     seen = np.flatnonzero(mass > 0)
     totals = log_dot(log_sizes[seen], log_urns[:, None])[:, 0]
     possible = np.isfinite(totals)
@@ -129,9 +129,9 @@ Reader = tuple[IntArray, Statistic]
 
 
 def values_of(examples: Examples, readers: Sequence[Reader]) -> list[Values]:
-    """Return T of examples for several blocks, found when first asked for and kept with them."""
+    """Return T of examples for several blocks, computed on first use and cached with them."""
     keys = [("values", variables.tobytes(), id(statistic)) for variables, statistic in readers]
-    with FINDING:  # runs side by side ask for the same values
+    with FINDING:  # parallel runs ask for the same values
         new = [number for number, key in enumerate(keys) if key not in examples.derived]
         found = values_in(examples.observed, [readers[number] for number in new]) if new else []
         for number, values in zip(new, found, strict=True):
@@ -142,7 +142,7 @@ def values_of(examples: Examples, readers: Sequence[Reader]) -> list[Values]:
 def alike_histograms(
     examples: Examples, posterior: FloatArray, readers: Sequence[Reader]
 ) -> list[FloatArray]:
-    """Return the mass of each class with each value, where holes may be 0 or 1 alike."""
+    """Return the mass of each class with each value; holes are 0 or 1 with equal odds."""
     mass = examples.weights[:, None] * posterior
     return [
         values.histograms(mass, np.zeros((statistic.n_values, mass.shape[1])))

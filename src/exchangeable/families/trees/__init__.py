@@ -1,6 +1,6 @@
-"""Trees over the variables, plain (Chow-Liu) or with a count on top (weighted).
+"""Trees over the variables: plain (Chow-Liu), or weighted by the number of ones.
 
-Weighted trees are composed of weighted urns, from whose fit they start.
+Weighted trees are built on weighted urns, from whose fit they start.
 """
 
 from dataclasses import replace
@@ -22,13 +22,13 @@ def _urns_first(problem: Any) -> tuple[str, Any]:
 
 
 def _memory(n_rows: int, n_variables: int, n_components: int) -> float:
-    """Return what a fit needs at least: the masses of all pairs, for every component."""
+    """Return the least memory of a fit: the masses of all pairs, for every component."""
     pairs = NUMBER * n_components * float(n_variables) ** 2
     return least_memory(n_rows, n_variables, n_components) + pairs
 
 
 def _weighted_memory(n_rows: int, n_variables: int, n_components: int) -> float:
-    """Return what a fit needs at least: the masses of all pairs, for one component at a time."""
+    """Return the least memory of a fit: the masses of all pairs, for one component at a time."""
     pairs = 2 * NUMBER * float(n_variables) ** 2
     return least_memory(n_rows, n_variables, n_components) + pairs
 

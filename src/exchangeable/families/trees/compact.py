@@ -1,4 +1,4 @@
-"""Fewer parameters for many plain trees: they are merged, and their log-odds made of factors."""
+"""Fewer parameters for many plain trees: merging them, and factorising their log-odds."""
 
 import numpy as np
 
@@ -11,18 +11,18 @@ from exchangeable.families.trees.model import TreeModel
 def compact(
     mixture: Mixture, n_parameters: int, rank: int | None, rng: np.random.Generator
 ) -> Mixture | None:
-    """Return a mixture near to another with at most this many parameters, None if there is none.
+    """Return a similar mixture with at most this many parameters, None if there is none.
 
     Parameters
     ----------
     mixture : Mixture
-        Of plain trees.
+        A mixture of plain trees.
     n_parameters : int
-        The largest number of parameters.
+        The maximum number of parameters.
     rank : int or None
-        That of the factors of which log-odds are made; None where these stay as they are.
+        The rank of the factors of log-odds; None if these are not factorised.
     rng : Generator
-        Draws the trees to begin with.
+        Generates the initial trees.
     """
     model: TreeModel = mixture.model  # type: ignore[assignment]
     n, k = model.slope.shape

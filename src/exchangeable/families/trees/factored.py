@@ -1,4 +1,4 @@
-"""Thousands of plain trees made of few numbers each: their log-odds are products of two factors.
+"""Thousands of plain trees with few parameters each: their log-odds are products of two factors.
 
 The log-odds of the components of a network come from its last layer, which is linear: as a matrix
 they have a rank that is far below the number of variables, or nearly so. What is kept, and counted,
@@ -82,12 +82,12 @@ NO_FACTORS = Factors(
 
 @dataclass(frozen=True)
 class FactoredTrees(TreeModel):
-    """Plain trees, or independent variables, that know the factors they come from.
+    """Plain trees, or independent variables, that keep the factors of their log-odds.
 
     Attributes
     ----------
     factors : Factors
-        Of which everything else is made.
+        The factors, from which everything else is computed.
     """
 
     kind: ClassVar[str] = "factored trees"
@@ -106,7 +106,7 @@ class FactoredTrees(TreeModel):
 
     @property
     def n_parameters(self) -> int:
-        """Number of the factors' numbers."""
+        """Number of entries of the factors."""
         return self.factors.n_numbers
 
     def only(self, classes: IntArray) -> Self:
@@ -124,7 +124,7 @@ class FactoredTrees(TreeModel):
 
     @classmethod
     def stack(cls, models: Sequence[Any]) -> Self:
-        """Return the model of all classes of several models, with the groups of all."""
+        """Return the model of all classes of several models, including their groups."""
         each = [model.factors for model in models]
         rank = max(len(factors.points) for factors in each)
         loadings, points = list[FactorArray](), list[FactorArray]()
@@ -144,7 +144,7 @@ class FactoredTrees(TreeModel):
         )
 
     def encode(self) -> Arrays:
-        """Return the factors as the arrays that a file keeps."""
+        """Return the factors as arrays for a file."""
         return dict(self.factors._asdict())
 
     @classmethod

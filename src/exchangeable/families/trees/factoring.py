@@ -1,9 +1,9 @@
-"""Factors whose products are near to the log-odds of trees: principal components of chances.
+"""Factorising the log-odds of trees: principal component analysis for the exponential family.
 
-For each tree, what is lost is the divergence of the tree with the products as log-odds from the
-tree itself, a sum over its variables (Collins, Dasgupta and Schapire, "A generalization of
-principal components analysis to the exponential family", NIPS 2001). Points and loadings take
-turns with steps of Newton's method; a step that does not pay is not taken.
+For each tree, the loss is the divergence from it of the tree whose log-odds are the products, a sum
+over its variables (Collins, Dasgupta and Schapire, "A generalization of principal components
+analysis to the exponential family", NIPS 2001). Points and loadings are updated in turn by steps of
+Newton's method; a step that does not reduce the loss is rejected.
 """
 
 from typing import NamedTuple
@@ -19,28 +19,28 @@ from exchangeable.families.trees.moments import tree_moments
 
 STEPS = 6
 LEAST_CHANCE = 1e-6
-"""No variable is on, or off, with less probability than this."""
+"""No variable is on, or off, with a smaller probability."""
 DAMPING = 1e-3
-"""What is added to the diagonal of second derivatives, as a part of its mean."""
+"""Added to the diagonal of second derivatives, relative to its mean."""
 NO_MASS = 1e-12
 
 
 class Target(NamedTuple):
-    """What products are to be near to, a line for each variable and state of its parent.
+    """The probabilities to approximate, one row for each variable and state of its parent.
 
     Attributes
     ----------
     chances : array of shape (n_lines, n_classes)
-        How probable a variable is.
+        The probability of the variable.
     mass : array of shape (n_lines, n_classes)
-        How probable it is that the parent is in this state.
+        The probability that the parent is in this state.
     """
 
     chances: FloatArray
     mass: FloatArray
 
     def cost(self, odds: FloatArray) -> FloatArray:
-        """Return what each log-odds costs."""
+        """Return the cost of each log-odds."""
         return np.asarray(self.mass * (np.logaddexp(0.0, odds) - self.chances * odds))
 
     def slopes(self, odds: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -50,7 +50,7 @@ class Target(NamedTuple):
 
 
 def factored(mixture: Mixture, rank: int) -> Mixture:
-    """Return the mixture with trees whose log-odds are products of factors of a rank."""
+    """Return the mixture of trees whose log-odds are products of factors of a given rank."""
     model: TreeModel = mixture.model  # type: ignore[assignment]
     kinds, group = edges_shared(model)
     chances, mass = conditionals(model)
@@ -66,7 +66,7 @@ def factored(mixture: Mixture, rank: int) -> Mixture:
 
 
 def edges_shared(model: TreeModel) -> tuple[ParentArray, ParentArray]:
-    """Return the different edges of trees, a column each, and which of them each tree has."""
+    """Return the distinct edge sets of trees, one per column, and the set of each tree."""
     if not model.parent.size:
         return model.parent, np.zeros(model.n_classes, dtype=np.int32)
     kinds, group = np.unique(model.parent, axis=1, return_inverse=True)
@@ -74,9 +74,9 @@ def edges_shared(model: TreeModel) -> tuple[ParentArray, ParentArray]:
 
 
 def conditionals(model: TreeModel) -> tuple[FloatArray, FloatArray]:
-    """Return how probable variables are given their parents, and how probable that is of these.
+    """Return the probabilities of variables given their parents, and of the parents' states.
 
-    Lines are those of `Factors`: parents off, and then on where there are edges.
+    The rows are those of `Factors`: parents off, and then on if there are edges.
     """
     means, pairs = tree_moments(model)
     if not model.parent.size:
@@ -92,9 +92,9 @@ def conditionals(model: TreeModel) -> tuple[FloatArray, FloatArray]:
 
 
 def factors_near(target: Target, shares: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
-    """Return loadings and points whose products cost little, each tree by its share.
+    """Return loadings and points whose products have a low weighted cost.
 
-    They begin with the principal components of log-odds.
+    They are initialised by the principal components of log-odds.
     """
     odds = np.where(target.mass.any(axis=1, keepdims=True), logit(target.chances), 0.0)
     middle = odds.mean(axis=1, keepdims=True)
@@ -115,7 +115,7 @@ def factors_near(target: Target, shares: FloatArray, rank: int) -> tuple[FloatAr
 def _stepped(
     target: Target, design: FloatArray, coefficients: FloatArray, offset: FloatArray
 ) -> FloatArray:
-    """Return coefficients, a column for each of the target's, after a step that pays."""
+    """Return coefficients, one column for each column of the target, after a successful step."""
     odds = design @ coefficients + offset
     fall, bend = target.slopes(odds)
     width = design.shape[1]

@@ -39,12 +39,12 @@ from exchangeable.runtime.threads import run
 from exchangeable.structure.proposals import Proposal
 
 PENALTY, WEIGHTED_PENALTY = 2.0, 1.0
-"""What an edge must gain in log-likelihood to be there, in plain and in weighted trees."""
+"""Minimum gain in log-likelihood of an edge, in plain and in weighted trees."""
 DAMPING = 0.5
 LARGEST_STEP = 2.0
-"""Of a natural parameter of a weighted tree, before damping."""
+"""Maximum change of a natural parameter of a weighted tree, before damping."""
 LEARNING_STEPS = (1, 2, 4, 8, 16, 32, 64)
-"""Steps of EM at which plain trees are chosen anew."""
+"""Steps of EM at which plain trees are chosen again."""
 Data = InMemory | Streamed
 
 
@@ -71,13 +71,13 @@ class TreeFamily(PooledFamily):
         return Mixture(model, self.log_shares(sums.totals))
 
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
-        """Return new parameters, and now and then new trees."""
+        """Return new parameters, and in some steps new trees."""
         if step in LEARNING_STEPS:
             return [self._learn(data, sums, model, data.n_jobs)]
         return [self._fitted(sums, model.parent)]
 
     def prior_gain(self, before: Any, after: Any) -> float:
-        """Return the gain in what the pseudo-rows are expected to score."""
+        """Return the gain in the expected score of the pseudo-rows."""
         pairs = self.problem.pairs
         old, new = (pooled_score(self.pool, model.scores, pairs=pairs) for model in (before, after))
         return self.pool.strength * (new - old)
@@ -120,10 +120,10 @@ def pool_pairs(problem: Problem, parent: ParentArray) -> FloatArray:
 
 
 class WeightedTreeFamily(PooledFamily):
-    """Weighted trees: trees that explain what weighted urns, fitted before, leave unexplained.
+    """Weighted trees: trees for the dependence that previously fitted urns leave unexplained.
 
-    The trees are chosen once, by the divergence of observed from expected pairs; then natural
-    parameters move towards those whose expectations are the observed ones, half-way each step.
+    The trees are chosen once, by the divergence of observed from expected pairs. Then natural
+    parameters move towards those whose expectations are the observed ones, half-way in each step.
     """
 
     _alone: tuple[FloatArray, FloatArray]
@@ -142,7 +142,7 @@ class WeightedTreeFamily(PooledFamily):
         before: Mixture | None,
         rng: np.random.Generator | None,
     ) -> Mixture:
-        """Return the urns with trees whose edges do nothing yet."""
+        """Return the urns with trees whose edges have no effect yet."""
         urns: Any = before.model if before is not None else None
         parent = self._learn(data, sums, urns, data.n_jobs)
         slope = np.clip(urns.log_weights, -LARGEST_SLOPE, LARGEST_SLOPE)
@@ -162,7 +162,7 @@ class WeightedTreeFamily(PooledFamily):
         return mixture
 
     def resume(self, data: Any, mixture: Mixture) -> Mixture:
-        """Take what the trees expect without their edges in place of urns fitted before."""
+        """Use the expectations of the trees without edges in place of previously fitted urns."""
         model: Any = mixture.model
         self._prior = self.urns.count_prior(model.partitions)
         self._pooled = pool_pairs(self.problem, model.parent)
@@ -170,7 +170,7 @@ class WeightedTreeFamily(PooledFamily):
         return mixture
 
     def _remember_urns(self, data: Any, mixture: Mixture) -> None:
-        """Keep what the urns expect of the pairs, towards which edges are pulled."""
+        """Store the urns' expectations of pairs, towards which edges are shrunk."""
         model: Any = mixture.model
         sums: Any = data.expect(mixture)
         _, totals = with_pool(self.problem.pool, sums)
@@ -199,24 +199,24 @@ class WeightedTreeFamily(PooledFamily):
         return [TreeModel.make(model.base, slope, parent, pair, log_q, n_jobs, reach)]
 
     def prior_gain(self, before: Any, after: Any) -> float:
-        """Return the gain in what the pseudo-rows are expected to score."""
+        """Return the gain in the expected score of the pseudo-rows."""
         pool, pairs, shares = self.problem.pool, self.problem.pairs, self._prior.shares
         old, new = (pooled_score(pool, model.scores, shares, pairs) for model in (before, after))
         return pool.strength * (new - old)
 
     def distance(self, before: Any, after: Any) -> float:
-        """Return how far a step has moved the natural parameters of the variables."""
+        """Return how much a step has changed the natural parameters of the variables."""
         return float(np.sqrt(np.mean((after.slope - before.slope) ** 2)))
 
     def _masses(self, sums: LinearSums) -> FloatArray:
-        """Return the mass of each count in each class, the prior included."""
+        """Return the mass of each count in each class, under the prior."""
         strength = self.problem.pool.strength
         return np.asarray(sums.counts + strength * np.stack(self._prior.shares, axis=1))
 
     def _learn(
         self, data: Data, sums: LinearSums, urns: UrnModel, n_jobs: int | None
     ) -> ParentArray:
-        """Return the parents of the trees that explain most of what the urns do not."""
+        """Return the parents of the trees that best explain what the urns leave unexplained."""
         pool, weights = self.problem.pool, np.exp(urns.log_weights)
         totals = with_pool(pool, sums)[1]
         prior = self.urns.count_prior(urns.partitions)
@@ -248,7 +248,7 @@ class WeightedTreeFamily(PooledFamily):
 def _scaled(
     alone: tuple[FloatArray, FloatArray], ones: FloatArray, parent: ParentArray
 ) -> FloatArray:
-    """Return the chances of pairs, scaled from the expected ones to the observed ones."""
+    """Return the probabilities of pairs, scaled from the expected to the observed ones."""
     ratio = np.concatenate([ones / np.maximum(alone[0], 1e-300), np.ones((1, ones.shape[1]))])
     above = np.take_along_axis(ratio, parent.astype(np.int64), axis=0)
     wide = np.concatenate([ones, np.full((1, ones.shape[1]), np.inf)])
@@ -263,7 +263,7 @@ def _move(
     totals: FloatArray,
     parent: ParentArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return how far slopes and pairs go in one step."""
+    """Return the damped changes of slopes and pairs in one step."""
     edges = Edges.of(parent)
     target = natural_parameters(means, both, edges)
     present = natural_parameters(

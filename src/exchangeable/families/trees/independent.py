@@ -1,6 +1,6 @@
-"""Trees without edges and counts: independent variables, perhaps in thousands of classes.
+"""Trees without edges and counts: independent variables, possibly in thousands of classes.
 
-All classes are answered at once by products of matrices, in place of one pass for each class.
+All classes are computed at once by matrix products, instead of one pass for each class.
 """
 
 import numpy as np
@@ -9,14 +9,14 @@ from exchangeable.arrays import FloatArray
 from exchangeable.data.observed import Observed, flags
 
 WORTH_A_PRODUCT = 1 / 16
-"""Share of ones from which a product of matrices is faster than adding up the ones of a row."""
+"""Share of ones from which a matrix product is faster than adding up the ones of a row."""
 MANY_CLASSES = 256
 LEAST_SHARE = 1e-300
-"""Smaller shares are none: processors are slow with numbers that are nearly too small for them."""
+"""Smaller shares are set to zero, because denormal numbers are slow."""
 
 
 def dense(observed: Observed, n_classes: int) -> bool:
-    """Whether rows without holes are scored faster by a product of matrices."""
+    """Whether rows without missing entries are scored faster by a matrix product."""
     rows = observed.ones
     if n_classes < MANY_CLASSES:
         return False

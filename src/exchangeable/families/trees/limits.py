@@ -1,4 +1,4 @@
 """Limits of trees."""
 
 MOST_VARIABLES = 4_000
-"""A tree compares all pairs of variables, whose number must stay bearable."""
+"""A tree compares all pairs of variables, which limits their number."""

@@ -1,9 +1,9 @@
-"""Fewer plain trees in place of many: those with the same edges are merged by their probabilities.
+"""Merging plain trees with the same edges, by averaging their probabilities.
 
-No rows are drawn. What a tree expects of the score of another is a product of its probabilities and
-the other's parameters, and trees that are merged become the one with their average probabilities.
-Each tree counts as `ROWS` rows, which EM shares out among the fewer (Vasconcelos and Lippman,
-"Learning mixture hierarchies", NIPS 1998).
+No rows are drawn. The expected score of one tree under another is a product of its probabilities
+and the other's parameters, and trees that are merged become the one with their average
+probabilities. Each tree counts as `ROWS` rows, which EM distributes over the fewer trees
+(Vasconcelos and Lippman, "Learning mixture hierarchies", NIPS 1998).
 """
 
 from typing import NamedTuple
@@ -17,25 +17,25 @@ from exchangeable.families.trees.moments import tree_moments
 from exchangeable.families.trees.natural import Edges, natural_parameters
 
 ROWS = 3.0
-"""Rows for which a tree counts."""
+"""Number of rows that a tree represents."""
 ITERATIONS = 10
 ROUNDS = 16
-"""In which the trees to begin with are chosen, each far from those of the rounds before."""
+"""Number of rounds in which the initial trees are chosen, far from those of the rounds before."""
 CELLS = 1 << 22
-"""Pairs of a tree and one of the fewer, of which scores are held at once."""
+"""Number of scores (pairs of an old and a new tree) held at a time."""
 NOTHING = 1e-12
-"""Divergences and shares below this are rounding."""
+"""Smaller divergences and shares are rounding."""
 
 
 class _Trees(NamedTuple):
-    """Trees of the same edges, a column each.
+    """Trees with the same edges, one per column.
 
     Attributes
     ----------
     chances : array
-        The probability of each variable, and below these of each edge where there are edges.
+        The probability of each variable, followed by those of each edge if there are edges.
     parent : array
-        The parents; empty where there are no edges.
+        The parents; empty if there are no edges.
     """
 
     chances: FloatArray
@@ -57,7 +57,7 @@ class _Trees(NamedTuple):
         return TreeModel.make(base, slope, np.ascontiguousarray(parent), pair)
 
     def terms(self) -> tuple[FloatArray, FloatArray]:
-        """Return what an empty row scores, and what the chances of others are multiplied by."""
+        """Return the scores of the empty row, and the factors of the probabilities of others."""
         model = self.model()
         return model.base, np.concatenate([model.slope, model.pair]) if model.pair.size else (
             model.slope
@@ -68,9 +68,9 @@ NONE = np.empty((0, 0), dtype=np.int32)
 
 
 def merged(mixture: Mixture, n_classes: int, rng: np.random.Generator) -> Mixture:
-    """Return a mixture of at most this many plain trees that is near to another.
+    """Return a similar mixture of at most this many plain trees.
 
-    Trees of different edges stay apart: there is at least one of each kind.
+    Trees with different edges are not merged: at least one of each kind remains.
     """
     model: TreeModel = mixture.model  # type: ignore[assignment]
     shares = np.exp(mixture.log_prior)
@@ -94,7 +94,7 @@ def merged(mixture: Mixture, n_classes: int, rng: np.random.Generator) -> Mixtur
 def _fewer(
     trees: _Trees, shares: FloatArray, count: int, rng: np.random.Generator
 ) -> tuple[_Trees, FloatArray]:
-    """Return fewer trees of the same edges, and their shares."""
+    """Return fewer trees with the same edges, and their shares."""
     if count >= shares.size:
         return trees, shares
     chosen = _far_apart(trees, shares, count, rng)
@@ -117,7 +117,7 @@ def _fewer(
 
 
 def _far_apart(trees: _Trees, shares: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Return trees to begin with, by k-means++ with divergences: round by round those far off."""
+    """Return initial trees, by k-means++ with divergences: in each round some that are far off."""
     base, terms = trees.terms()
     own = base + (trees.chances * terms).sum(axis=0)
     far, chosen = np.ones(shares.size), list[IntArray]()
@@ -140,6 +140,6 @@ def _far_apart(trees: _Trees, shares: FloatArray, count: int, rng: np.random.Gen
 
 
 def _parts(n_trees: int, n_few: int) -> list[slice]:
-    """Return the trees in parts whose scores are not too many."""
+    """Return the trees in parts, with a limited number of scores each."""
     size = max(1, CELLS // n_few)
     return [slice(begin, begin + size) for begin in range(0, n_trees, size)]

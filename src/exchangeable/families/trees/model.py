@@ -1,8 +1,8 @@
-"""Classes or components made of trees over the variables, with or without a count on top.
+"""Classes or components that are trees over the variables, with or without a count distribution.
 
 A plain tree is P(x) = T(x), T(x) = exp(base + Σ_j slope_j·x_j + Σ_j pair_j·x_j·x_parent(j)). A
-weighted tree is P(x) = q(n) · T(x) / F(n): n is the number of ones, F(n) the probability that T
-gives to it. Without edges the first is naive Bayes, the second a weighted urn.
+weighted tree is P(x) = q(n) · T(x) / F(n), where n is the number of ones and F(n) its probability
+under T. Without edges the first is naive Bayes, the second a weighted urn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ NO_TABLE = np.zeros(1)
 
 @dataclass(frozen=True)
 class TreeModel(LogLinearModel):
-    """For each class a forest, its natural parameters, and q of the number of ones if it has one.
+    """A forest for each class, its natural parameters, and q of the number of ones if there is one.
 
     Attributes
     ----------
@@ -43,14 +43,13 @@ class TreeModel(LogLinearModel):
     slope : array of shape (n_variables, n_classes)
         What a one adds.
     parent, pair : arrays of shape (n_variables, n_classes), or (0, 0) where there are no edges
-        Each variable's parent (the number of variables for a root), and what the two add together.
+        Each variable's parent (the number of variables for a root), and the term of the pair.
     log_q : array of shape (n_variables + 1, n_classes), or (0, 0) for plain trees
         log q(l) of every number of ones.
     reach : int, optional
-        The largest number of ones that can be scored, while a model is being fitted; all by
-        default.
+        The largest number of ones that can be scored while a model is being fitted; by default all.
     n_jobs : int, optional
-        Number of threads that make `scores`.
+        Number of threads for computing `scores`.
     """
 
     kind: ClassVar[str] = "trees"
@@ -77,7 +76,7 @@ class TreeModel(LogLinearModel):
         return cls(base, slope, parent, pair, log_q, reach, n_jobs)
 
     def whole(self) -> Self:
-        """Return the model that can score any row."""
+        """Return a model that can score any row."""
         return self if self.reach is None else replace(self, reach=None)
 
     @cached_property
@@ -88,12 +87,12 @@ class TreeModel(LogLinearModel):
 
     @cached_property
     def scores(self) -> LogLinear:
-        """What scoring reads, made when it is first asked for."""
+        """The data for scoring, computed on first use."""
         by_count = NO_NUMBERS
         if self.log_q.size:
             weights = self.counts[0]
             by_count = np.full(self.log_q.shape, -np.inf)
-            # A count that the tree all but excludes stays impossible, whatever q says.
+            # A count that the tree almost excludes remains impossible, whatever q says.
             possible = np.where(np.isfinite(weights), weights, np.inf)
             by_count[: len(weights)] = self.log_q[: len(weights)] - possible
             excluded = np.isinf(possible)
@@ -103,22 +102,22 @@ class TreeModel(LogLinearModel):
         return LogLinear(self.base, self.slope, self.parent, self.pair, by_count)
 
     def without_edges(self) -> Self:
-        """Return the model with the same forests, whose edges do nothing."""
+        """Return the model with the same forests, whose edges have no effect."""
         return replace(self, pair=np.zeros(self.pair.shape))
 
     @property
     def n_steps(self) -> float:
-        """About how many nanoseconds the polynomials take: the square of the variables."""
+        """Approximate nanoseconds for the polynomials: quadratic in the number of variables."""
         squares = 40.0 * self.n_classes * self.n_variables**2 if self.log_q.size else 0.0
         return squares + super().n_steps
 
     def log_totals(self) -> FloatArray:
-        """Return log Σ_x P(x | y), of weighted trees by what scoring reads."""
-        if self.independent:  # rows with holes are scored without the base
+        """Return log Σ_x P(x | y), for weighted trees from the data for scoring."""
+        if self.independent:  # incomplete rows are scored without the base
             return np.asarray(self.base + self._off.sum(axis=0))
         if not self.log_q.size:
             return super().log_totals()
-        if self.n_classes > 1:  # one at a time, so that what each takes does not add up
+        if self.n_classes > 1:  # one at a time, so that their memory does not add up
             each = [self.only(np.array([y])).log_totals() for y in range(self.n_classes)]
             polynomials.forget_shapes()
             return np.concatenate(each)
@@ -154,7 +153,7 @@ class TreeModel(LogLinearModel):
 
     @cached_property
     def _shared(self) -> list[SharedTrees]:
-        """Plain trees by the edges they share, where many share them."""
+        """Plain trees grouped by the edges they share, if many do."""
         if not self.parent.size or self.log_q.size:
             return []
         return shared.share_edges(self.base, self.slope, self.parent, self.pair)
@@ -184,16 +183,16 @@ class TreeModel(LogLinearModel):
         return self.slope
 
     def encode(self) -> Arrays:
-        """Return the parameters as the arrays that a file keeps."""
+        """Return the parameters as arrays for a file."""
         return {name: getattr(self, name) for name in saved.ARRAYS}
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the model of arrays that were read, everything checked."""
+        """Return the model from arrays of a file, after checking everything."""
         return cls.make(*saved.decode(arrays))
 
     def on_page(self) -> OnPage:
-        """Return natural parameters, parents, and look-ups by count where there are any."""
+        """Return natural parameters, parents, and look-ups by count if there are any."""
         n, k = self.slope.shape
         data = {
             "base": self.base,
@@ -247,7 +246,7 @@ class TreeModel(LogLinearModel):
         return super().score(observed, n_jobs)
 
     def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
-        """Write log P(e | y) of rows with holes, e being a row's known entries."""
+        """Write log P(e | y) of rows with missing entries; e are a row's known entries."""
         self._ask(query_kernels.score_rows, y, states, out, self._workspace)
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
@@ -299,15 +298,15 @@ class TreeModel(LogLinearModel):
         return sums[0, :n], sums[1, :n], node_sums[2]
 
     def _table(self, y: int) -> FloatArray:
-        """Return a class's look-ups by count, or for a plain tree what the empty row scores."""
+        """Return a class's look-ups by count, or for a plain tree the score of the empty row."""
         return self.scores.by_count[:, y].copy() if self.log_q.size else self.base[y : y + 1]
 
     def _workspace(self, forest: Forest) -> Workspace:
-        """Return room for the polynomials of a forest, as far as they are needed."""
+        """Return the workspace for the polynomials of a forest, as far as they are needed."""
         return Workspace.of([forest.merges], self.n_variables if self.log_q.size else 0)
 
     def _node_workspace(self, forest: Forest) -> assignments.NodeWorkspace:
-        """Return room for the polynomials of each node and of all before it."""
+        """Return the workspace for the polynomials of each node and of all before it."""
         n = self.n_variables
         return assignments.NodeWorkspace.of(n, n if self.log_q.size else 0)
 
@@ -319,7 +318,7 @@ class TreeModel(LogLinearModel):
         extra: FloatArray,
         *rooms: Callable[[Forest], Any],
     ) -> SymbolArray:
-        """Return the rows as a kernel has filled them in."""
+        """Return the rows as filled in by a kernel."""
         order, states = self._ask(kernel, y, observed.symbols(), extra, *rooms)
         back = np.empty_like(states)
         back[:, order] = states
@@ -335,7 +334,7 @@ class TreeModel(LogLinearModel):
     ) -> tuple[IntArray, SymbolArray]:
         """Run a kernel on a class; return the order of the nodes, and the rows in that order.
 
-        `rooms` make the room that it needs.
+        `rooms` create the workspace that it needs.
         """
         forest = Forest.of(self.slope, self.parent, self.pair, y)
         counting = bool(self.log_q.size)

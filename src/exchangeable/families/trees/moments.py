@@ -1,4 +1,4 @@
-"""How probable variables and edges of plain trees are, all trees of the same edges at once."""
+"""Probabilities of variables and edges of plain trees that share their edges."""
 
 import numpy as np
 from scipy.special import expit
@@ -10,7 +10,7 @@ from exchangeable.families.trees.shared import conditional_odds
 
 
 def tree_moments(model: TreeModel) -> tuple[FloatArray, FloatArray]:
-    """Return P(x_j = 1 | y), and P(x_j = 1, x_parent(j) = 1 | y) where there are edges, 0 at roots.
+    """Return P(x_j = 1 | y), and P(x_j = 1, x_parent(j) = 1 | y) if there are edges (0 at roots).
 
     Both have the shape of the slopes.
 

@@ -8,13 +8,13 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.trees.model import ParentArray
 
 LEAST = 1e-12
-"""No cell of a pair is less probable than this."""
+"""No cell of a pair has a smaller probability."""
 LEAST_MEAN = 4 * LEAST
-"""No variable is on, or off, with less probability than this."""
+"""No variable is on, or off, with a smaller probability."""
 
 
 class Edges(NamedTuple):
-    """The edges of several trees, one per column of matrices that are read line by line.
+    """The edges of several trees, one tree per column of matrices that are read line by line.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ def natural_parameters(
     means : array of shape (n, n_classes)
         P(x_j = 1).
     both : array of shape (n, n_classes)
-        P(x_j = 1, x_parent(j) = 1); what stands at roots is not read.
+        P(x_j = 1, x_parent(j) = 1); ignored at roots.
     edges : Edges
         The edges of the trees.
     """
@@ -57,8 +57,8 @@ def natural_parameters(
     alone = (np.log(means) - off).ravel()
     slope, pair, log_off = alone.copy(), np.zeros(means.size), off.ravel()
     p, q = means.ravel()[below], means.ravel()[above]
-    # Every cell has some probability, and the cells of an edge keep its margins: so the tree adds
-    # up to one whatever the probabilities are.
+    # Every cell has some probability, and the cells of an edge keep its margins, so the tree sums
+    # to one whatever the probabilities are.
     least, most = np.maximum(p + q - 1, 0) + LEAST, np.minimum(p, q) - LEAST
     on = np.clip(both.ravel()[below], least, most)
     cells = (on, p - on, q - on, 1 - p - q + on)

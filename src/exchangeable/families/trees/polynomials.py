@@ -1,4 +1,4 @@
-"""Forests over the variables, their count polynomials, and what they expect given the count."""
+"""Forests over the variables, their count polynomials, and expectations given the count."""
 
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
@@ -14,25 +14,25 @@ from exchangeable.families.trees.kernels.polynomials import Workspace
 from exchangeable.runtime.threads import row_ranges, run
 
 LARGEST_SLOPE, LARGEST_PAIR = 60.0, 15.0
-"""Natural parameters of weighted trees stay within these bounds: a pair that always goes together
-would otherwise grow without end."""
+"""Natural parameters of weighted trees stay within these bounds: those of a pair that always occurs
+together would otherwise grow without end."""
 CLASSES_PER_WORKSPACE = 8
-"""Classes that use the same memory one after the other."""
+"""Number of classes that use the same memory one after the other."""
 
 
 class Forest(NamedTuple):
-    """The forest of one class as kernels read it: nodes in an order in which parents come first.
+    """The forest of one class in the form of the kernels: nodes ordered with parents first.
 
     Attributes
     ----------
     order : array of shape (n,)
-        The variable that each node is.
+        The variable of each node.
     parent : array of shape (n,)
-        The node that is each node's parent, n for a root.
+        The parent of each node, n for a root.
     slope, pair : arrays of shape (n,)
         Natural parameters of the nodes, and of the edges to their parents.
     merges : Merges
-        In which order subtrees are multiplied.
+        The order in which subtrees are multiplied.
     """
 
     order: IntArray
@@ -43,7 +43,7 @@ class Forest(NamedTuple):
 
     @classmethod
     def of(cls, slope: FloatArray, parent: npt.NDArray[Any], pair: FloatArray, y: int) -> Self:
-        """Return the forest of class y; `parent` and `pair` are empty where there are no edges."""
+        """Return the forest of class y; `parent` and `pair` are empty if there are no edges."""
         return cls.of_each(slope, parent, pair, (y, y + 1))[0]
 
     @classmethod
@@ -54,7 +54,7 @@ class Forest(NamedTuple):
         pair: FloatArray,
         classes: tuple[int, int],
     ) -> list[Self]:
-        """Return the forests of some classes; the matrices are turned once for all of them."""
+        """Return the forests of some classes; the matrices are transposed once for all of them."""
         some = slice(*classes)
         slopes = slope[:, some].T.copy()
         if not parent.size:
@@ -70,9 +70,9 @@ class Forest(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _shape(parents: bytes) -> tuple[IntArray, IntArray, Merges]:
-    """Return the order of a forest's nodes, their parents, and how subtrees are multiplied.
+    """Return the order of a forest's nodes, their parents, and the order of products.
 
-    Parents stay the same while EM runs, so this is kept. The arrays are not to be written to.
+    Parents stay the same during EM, so this is cached. The arrays must not be modified.
     """
     order, above = nodes_of(np.frombuffer(parents, dtype=np.int64))
     n = order.size
@@ -97,19 +97,19 @@ def nodes_of(parent: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
 
 
 def forget_shapes() -> None:
-    """Free what is kept of the forests that were last asked about."""
+    """Free the cache of the forests that were used last."""
     _shape.cache_clear()
 
 
 class CountWeights(NamedTuple):
-    """What trees weigh by count, before there is a distribution of the count.
+    """Weights of trees by count, before there is a distribution of the count.
 
     Attributes
     ----------
     log_weights : array of shape (reach + 1, n_classes)
         log Σ exp(score) over the rows with each number of ones.
     tilts : array of shape (n_classes, reach + 1)
-        The tilt that served each count.
+        The tilt that gave each count.
     """
 
     log_weights: FloatArray
@@ -140,7 +140,7 @@ def log_counts(
 ) -> CountWeights:
     """Return log Σ exp(score) over the rows with each number 0..reach of ones, for every class.
 
-    The tilts that served these counts can be used again by `expected_pairs`.
+    The tilts that gave these counts can be used again by `expected_pairs`.
     """
     k = slope.shape[1]
     out, tilts = np.empty((k, reach + 1)), np.empty((k, reach + 1))
@@ -163,9 +163,9 @@ def _expected_of_forest(
     workspace: Workspace,
     of_nodes: Expected,
 ) -> None:
-    """Write the expectations of one class, of which no variable is known, by node.
+    """Write the expectations of one class without known variables, by node.
 
-    `tilts` are those that serve each count, as far as they are known.
+    `tilts` are those for each count, as far as they are known.
     """
     top = int(np.flatnonzero(mass > 0.0)[-1]) if (mass > 0.0).any() else 0
     unknown = np.full(forest.parent.size, -1, dtype=np.int8)
@@ -185,7 +185,7 @@ def expected_pairs(
 ) -> Expected:
     """Return E[x_j] and E[x_j·x_parent(j)] of every class, given the mass of each count.
 
-    `tilts` are those that `log_counts` returned for the same trees.
+    `tilts` are those returned by `log_counts` for the same trees.
     """
     n, k = slope.shape
     known = np.empty((k, 0)) if tilts is None else tilts

@@ -1,4 +1,4 @@
-"""Trees over variables in files."""
+"""Trees over variables in model files."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ ARRAYS = ("base", "slope", "parent", "pair", "log_q")
 def decode(
     arrays: Mapping[str, npt.NDArray[Any]],
 ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int32], FloatArray, FloatArray]:
-    """Return the parameters of arrays that were read, in the order of `ARRAYS`."""
+    """Return the parameters from arrays of a file, in the order of `ARRAYS`."""
     base, slope, parent, pair, log_q = needed(arrays, ARRAYS)
     if slope.ndim != 2 or not slope.size:
         raise ModelFileError(f"slope has shape {slope.shape}")

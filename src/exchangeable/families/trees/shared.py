@@ -1,6 +1,7 @@
-"""Many classes whose trees have the same edges: answered together, not one class after another.
+"""Many classes whose trees have the same edges: processed together, not one after another.
 
-So are the trees of a neural mixture, of which there are thousands, all of one shape or of a few.
+The trees of a neural mixture are of this kind: thousands of trees with the same edges, or a few
+different ones.
 """
 
 from collections.abc import Sequence
@@ -22,25 +23,25 @@ from exchangeable.families.trees.polynomials import nodes_of
 from exchangeable.runtime.threads import row_ranges, run
 
 FEWEST = 64
-"""Classes of the same edges, on average, that are worth it."""
+"""Minimum average number of classes with the same edges that makes it worthwhile."""
 MOST_LOG_ODDS = 30.0
-"""Messages are multiplied without logarithms, which chances nearer to 0 or 1 could defeat."""
+"""Messages are multiplied without logarithms, which probabilities closer to 0 or 1 could defeat."""
 NEGLIGIBLE = 1e-22
-"""Classes with less than this share of a row do not change its marginals."""
+"""Classes with a smaller share of a row do not change its marginals."""
 STRETCHES = 8
-"""Stretches of classes that a thread scores at a time."""
+"""Groups of classes that a thread scores at a time."""
 
 
 class Conditionals(NamedTuple):
-    """Trees of the same edges as kernels read them, their nodes in an order with parents first.
+    """Trees with the same edges in the form of the kernels, nodes ordered with parents first.
 
     Attributes
     ----------
     parent : array of shape (n,)
-        The node that is each node's parent, n for a root.
+        The parent of each node, n for a root.
     given_off, given_on : arrays of shape (n_stretches, n, WIDTH)
-        P(node on | parent off) and P(node on | parent on); those of a root are equal. Stretches of
-        `WIDTH` trees lie together, the last filled up.
+        P(node on | parent off) and P(node on | parent on); those of a root are equal. Groups of
+        `WIDTH` trees lie together, the last one padded.
     """
 
     parent: IntArray
@@ -49,14 +50,14 @@ class Conditionals(NamedTuple):
 
 
 class SharedTrees(NamedTuple):
-    """Some classes that have the same edges.
+    """Some classes with the same edges.
 
     Attributes
     ----------
     classes : array
         Their numbers.
     order : array of shape (n,)
-        The variable that each node is.
+        The variable of each node.
     trees : Conditionals
         Their parameters.
     log_totals : array
@@ -75,7 +76,7 @@ class SharedTrees(NamedTuple):
         return slice(begin, end) if end - begin == self.classes.size else self.classes
 
     def score(self, states: npt.NDArray[np.int8], out: FloatArray, n_jobs: int | None) -> None:
-        """Write log P(e | y) of rows with holes into the columns of these classes."""
+        """Write log P(e | y) of rows with missing entries into the columns of these classes."""
         ordered, active = self._known(states)
         found = np.empty((len(states), self.classes.size))
 
@@ -88,7 +89,7 @@ class SharedTrees(NamedTuple):
     def add_marginals(
         self, states: npt.NDArray[np.int8], shares: FloatArray, least: FloatArray, out: FloatArray
     ) -> None:
-        """Add Σ_y share_y·P(x_j = 1 | e, y) over these classes, those below `least` left out."""
+        """Add Σ_y share_y·P(x_j = 1 | e, y) over these classes, without those below `least`."""
         ordered, active = self._known(states)
         by_node = np.zeros(states.shape)
         mine = np.ascontiguousarray(shares[:, self.classes])
@@ -98,14 +99,14 @@ class SharedTrees(NamedTuple):
     def _known(
         self, states: npt.NDArray[np.int8]
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_]]:
-        """Return rows in the order of the nodes, and below which nodes something is known."""
+        """Return rows in the order of the nodes, and which nodes have known values below them."""
         ordered = np.ascontiguousarray(states[:, self.order])
         active = np.empty((len(states), self.order.size + 1), dtype=np.bool_)
         mark_active(ordered, self.trees.parent, active)
         return ordered, active
 
     def _room(self) -> tuple[FloatArray, FloatArray]:
-        """Return room for messages, and for the logarithms of their scales."""
+        """Return the workspace for messages, and for the logarithms of their scales."""
         return np.empty((3, self.order.size + 1, WIDTH)), np.empty((3, WIDTH))
 
 
@@ -132,7 +133,7 @@ def _shared(
     parent: npt.NDArray[np.int32],
     pair: FloatArray,
 ) -> SharedTrees | None:
-    """Return classes of the same edges, None if some of their chances are all but 0 or 1."""
+    """Return classes with the same edges, None if some probabilities are too close to 0 or 1."""
     order, above = nodes_of(parent[:, classes[0]])
     off, on, log_totals = conditional_odds(slope[order][:, classes], above, pair[order][:, classes])
     if max(np.abs(off).max(), np.abs(on).max()) > MOST_LOG_ODDS:

@@ -1,4 +1,4 @@
-"""Weighted urns: in a block heavier variables are on more often, given how many are."""
+"""Weighted urns: given how many variables of a block are on, heavier ones are on more often."""
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.later import later

@@ -8,13 +8,13 @@ from exchangeable.families.urns import conditional_kernels as kernels
 from exchangeable.runtime.threads import row_ranges, run
 
 CHUNK = 512
-"""Patterns that a thread works on at a time."""
+"""Number of patterns that a thread works on at a time."""
 
 
 def conditional(
     highest: IntArray, log_credits: FloatArray, answered: Answered, n_jobs: int | None = None
 ) -> ConditionalSums:
-    """Return what the likelihood given the scores needs; all items must be binary.
+    """Compute the sums for the likelihood given the scores; all items must be binary.
 
     >>> persons = Answered(np.ones((1, 3), bool), np.array([0, 1]), np.array([1]), np.ones(1))
     >>> conditional(np.ones(3, int), np.log([1.0, 2.0, 3.0]), persons).expected.round(4).tolist()

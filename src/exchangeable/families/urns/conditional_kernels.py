@@ -1,8 +1,8 @@
 """Compiled loops over persons: who solved which items, given how many.
 
-Given the score, the covariance of two items follows from their chances π: with weights t,
-P(both) = (t_i·π_j − t_j·π_i) / (t_i − t_j). Those of an item with all items add up to 0, which
-gives the covariances of items whose weights are too near for the difference.
+Given the score, the covariance of two items follows from their chances π: with weights t, P(both) =
+(t_i·π_j − t_j·π_i) / (t_i − t_j). The covariances of an item with all items sum to 0, which gives
+those of items whose weights are too close for the difference.
 """
 
 from typing import NamedTuple
@@ -18,16 +18,16 @@ from exchangeable.runtime.kernels.loops import fill
 _compile = compiled()
 
 NEAR = 1e-5
-"""Weights that differ by less than this share are taken to be equal in covariances."""
+"""Weights that differ by less than this share count as equal in covariances."""
 
 
 class Items(NamedTuple):
-    """Items by rising weight.
+    """Items by ascending weight.
 
     Attributes
     ----------
     order : array of shape (n_items,)
-        Which item is where.
+        The item at each position.
     weights : array of shape (n_items,)
         Their weights.
     """
@@ -40,7 +40,7 @@ class Items(NamedTuple):
 def add_covariances(items, weights, chances, mass, information):  # type: ignore[no-untyped-def]
     """Add the covariances of items given a score to the lower triangle.
 
-    Weights rise, so that those near to one are its neighbours.
+    Weights are ascending, so that similar ones are neighbours.
     """
     n = items.size
     first, end = 0, 0
@@ -71,7 +71,7 @@ def add_covariances(items, weights, chances, mass, information):  # type: ignore
 def add_patterns(answered, all_items, expected, information):  # type: ignore[no-untyped-def]
     """Add expectations and covariances of items given the scores; return the sum of log F.
 
-    Both are of the items by rising weight.
+    Both are in the order of the items by ascending weight.
     """
     n_all = all_items.order.size
     items, weights = np.empty(n_all, np.int64), np.empty(n_all)

@@ -1,4 +1,4 @@
-"""Weighted urns: how sums become weights and the distributions of counts."""
+"""Weighted urns: weights and distributions of counts from sums."""
 
 from collections.abc import Sequence
 from functools import partial, reduce
@@ -21,15 +21,15 @@ from exchangeable.partitions import Partition
 from exchangeable.structure.proposals import Proposal
 
 LARGEST_LOG_WEIGHT = 60.0
-"""Logarithms of weights stay within this: beyond it the polynomials lose their digits."""
+"""Bound of the logarithms of weights: beyond it the polynomials lose their digits."""
 LOG_LEAST = -700.0
-"""Weights that are less than this count as this where the mean is taken."""
+"""Smaller weights are replaced by this in the mean."""
 
 
 class UrnFamily(PooledFamily):
     """Weighted urns, one for each block of each component.
 
-    A step of EM takes the best q and scales the weights once by observed over expected ones.
+    A step of EM takes the best q, and scales the weights once by observed over expected ones.
     """
 
     _prior: CountPrior | None = None
@@ -73,7 +73,7 @@ class UrnFamily(PooledFamily):
         ]
 
     def with_blocks(self, data: Any, model: Any, sums: Any, blocks: Proposal) -> Model | None:
-        """Return the urns of new blocks, with the weights that the variables have."""
+        """Return the urns of new blocks, with the present weights of the variables."""
         pairs = list(zip(model.partitions, blocks.partitions, strict=True))
         if all(old.same_as(new) for old, new in pairs):
             return None
@@ -83,14 +83,14 @@ class UrnFamily(PooledFamily):
     def candidates(
         self, data: Any, model: Any, sums: Any, step: int, proposals: Sequence[Proposal]
     ) -> list[Model]:
-        """Return the models to choose from, or the one whose components have chosen each."""
+        """Return the candidate models, or the one whose components have chosen separately."""
         models = super().candidates(data, model, sums, step, proposals)
         if self.problem.accept == "all":
             return models
         return [reduce(partial(self._best_of_each, data, sums), models)]
 
     def _best_of_each(self, data: Any, sums: Any, old: Model, new: Model) -> Model:
-        """Return the model in which every component has those blocks that explain its share better.
+        """Return the model in which every component has the blocks that fit its share better.
 
         Given the posteriors the expected log-likelihood is a sum over components.
         """
@@ -105,7 +105,7 @@ class UrnFamily(PooledFamily):
         return type(old).stack([each.only(np.array([y])) for y, each in enumerate(chosen)])
 
     def prior_gain(self, before: Any, after: Any) -> float:
-        """Return the gain in what the pseudo-rows are expected to score; 0 where blocks differ."""
+        """Return the gain in the expected score of the pseudo-rows; 0 if blocks differ."""
         if not _same(before.partitions, after.partitions):
             return 0.0
         pool, shares = self.problem.pool, self.count_prior(after.partitions).shares
@@ -113,7 +113,7 @@ class UrnFamily(PooledFamily):
         return pool.strength * (new - old)
 
     def distance(self, before: Any, after: Any) -> float:
-        """Return how far a step has moved the weights."""
+        """Return how much a step has changed the weights."""
         return float(np.sqrt(np.mean((after.log_weights - before.log_weights) ** 2)))
 
     def reach(self, partitions: Sequence[Partition]) -> int | None:
@@ -134,8 +134,8 @@ class UrnFamily(PooledFamily):
     ) -> UrnModel:
         """Return the urns of some blocks after one step with given posteriors.
 
-        What was summed so far lacks the counts in these blocks, which a pass under any parameters
-        adds up.
+        The sums so far lack the counts in these blocks, which are added up by a pass under any
+        parameters.
         """
         flat = [np.log(np.maximum(q, 1e-300)) for q in self.count_prior(partitions).smooth_shares]
         model = UrnModel.make(partitions, log_weights, flat, data.n_jobs, self.reach(partitions))
@@ -147,7 +147,7 @@ class UrnFamily(PooledFamily):
 def centred(log_weights: FloatArray) -> FloatArray:
     """Return weights divided by their geometric mean: their scale does not matter.
 
-    They are bounded: without a prior to speak of, that of a variable which is never on would fall
+    They are bounded: without a prior, the weight of a variable that is never on would decrease
     without end.
     """
     middle = np.maximum(log_weights, LOG_LEAST).mean(axis=0)
@@ -158,7 +158,7 @@ def centred(log_weights: FloatArray) -> FloatArray:
 def _expected(
     examples: Examples, posterior: FloatArray, model: Model, n_jobs: int | None
 ) -> FloatArray:
-    """Return what each component's share of the rows is expected to score."""
+    """Return the expected score of each component's share of the rows."""
     mass = examples.weights[:, None] * posterior
     return np.asarray((mass * model.score(examples.observed, n_jobs)).sum(axis=0))
 
@@ -166,7 +166,7 @@ def _expected(
 def _held(
     examples: Examples, posterior: FloatArray, model: UrnModel, n_jobs: int | None
 ) -> LinearSums:
-    """Return what given posteriors of some rows sum."""
+    """Return the sums of given posteriors of some rows."""
     return expect_rows(model, examples, np.zeros(posterior.shape[1]), n_jobs, posterior)
 
 

@@ -1,11 +1,12 @@
-"""EM's pass over rows with holes for weighted urns of one block: all classes side by side.
+"""EM's pass over incomplete rows for weighted urns of one block, for all classes at once.
 
-With θ scaled so that c_j = θ_j / (1 + θ_j) is about how often variable j is on, the number of
-hidden ones among holes 1..i has "probabilities" f_i(l), f_i(l) = (1 − c_i)·f_{i−1}(l) +
+With θ scaled such that c_j = θ_j / (1 + θ_j) is about the frequency of variable j, the number of
+hidden ones among missing entries 1..i has "probabilities" f_i(l), f_i(l) = (1 − c_i)·f_{i−1}(l) +
 c_i·f_{i−1}(l − 1), and P(known) is Σ_l f_h(l)·r(n + l) times a linear term, where n ones are known
-and r is the urn's q over what independent variables would have. Backwards, g_h(l) = r(n + l) and
+and r is the urn's q divided by that of independent variables. Backwards, g_h(l) = r(n + l) and
 g_{i−1}(l) = (1 − c_i)·g_i(l) + c_i·g_i(l + 1); c_i·Σ_l f_{i−1}(l)·g_i(l + 1) is the share of the
-rows with hole i on. A line has an entry per class; several make a loop long enough for vectors.
+rows with missing entry i on. A line has an entry per class; several lines make a loop long enough
+for vectors.
 """
 
 from typing import NamedTuple
@@ -24,27 +25,27 @@ _compile = compiled(fastmath={"contract"})
 LEAST = 1e-250
 """Sums smaller than this may have lost digits to underflow."""
 TILE_ENTRIES = 128
-"""Least length of the loops over lines."""
+"""Minimum length of the loops over lines."""
 
 
 def tile_lines(n_classes: int) -> int:
-    """Return how many lines a loop takes."""
+    """Return the number of lines in a loop."""
     return -(-TILE_ENTRIES // n_classes)
 
 
 class HoleUrns(NamedTuple):
-    """The urns of all classes, for rows with holes.
+    """The urns of all classes, for incomplete rows.
 
     Attributes
     ----------
     base : array of shape (n_classes,)
-        What all rows score, log-probabilities of the classes included.
+        The common score of all rows, including log-probabilities of the classes.
     on, hole : arrays of shape (n_variables, n_classes)
-        What a known one and a hole add to the score.
+        The contributions of a known one and of a missing entry to the score.
     chance, other : arrays of shape (n_variables, tile)
-        c_j and 1 − c_j of all classes, over and over, at least `TILE_ENTRIES` of them.
+        c_j and 1 − c_j of all classes, repeated to at least `TILE_ENTRIES` entries.
     ratio : array of shape (n_variables + 1, n_classes)
-        r by number of ones, each class's up to a factor.
+        r by number of ones, up to a factor per class.
     """
 
     base: FloatArray
@@ -56,7 +57,7 @@ class HoleUrns(NamedTuple):
 
 
 class HoleRoom(NamedTuple):
-    """Room for one row: f_0, f_1, …, two lines g, and a tile of sums.
+    """Workspace for one row: f_0, f_1, …, two lines g, and a tile of sums.
 
     Lines l of f_i and g begin at entry ``(l + 1)·n_classes``: entry 0 stands for l = −1.
     """
@@ -69,7 +70,7 @@ class HoleRoom(NamedTuple):
 
     @classmethod
     def of(cls, n_variables: int, n_classes: int, most_holes: int) -> "HoleRoom":
-        """Return room for rows with at most this many holes."""
+        """Return the workspace for rows with at most this many missing entries."""
         tile = n_classes * tile_lines(n_classes)
         line = (most_holes + 2) * n_classes + tile
         return cls(

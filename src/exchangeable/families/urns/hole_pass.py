@@ -1,4 +1,4 @@
-"""EM's pass over rows with holes for weighted urns of one block."""
+"""EM's pass over incomplete rows for weighted urns of one block."""
 
 import numpy as np
 
@@ -11,11 +11,12 @@ from exchangeable.families.urns.hole_kernels import HoleRoom, HoleUrns, tile_lin
 from exchangeable.runtime.threads import run
 
 MOST_HOLES = 256
-"""Rows with more holes are left to the pass for any urns: the work grows with their square."""
+"""Rows with more missing entries are left to the general pass: the work is quadratic in their
+number."""
 WIDEST = 600.0
-"""Largest difference of two logarithms of a class's ratios, so that none underflows."""
+"""Maximum difference of two logarithms of a class's ratios, so that none underflows."""
 LARGEST_SCALE, HALVINGS = 120.0, 40
-"""Bounds of the logarithm of the weights' scale, and the steps of bisection that find it."""
+"""Bounds of the logarithm of the weights' scale, and the number of bisection steps for it."""
 
 
 def expect(
@@ -27,7 +28,7 @@ def expect(
     n_jobs: int | None = None,
     given: FloatArray | None = None,
 ) -> LinearSums | None:
-    """Return what a pass sums, None where only the pass for any urns can say.
+    """Return the sums of a pass, None if only the general pass can compute them.
 
     `log_q` and `by_count` are log q(l) and log q(l) − log e_l(θ) of every count and class; `given`
     are posteriors, if they are known.
@@ -72,9 +73,9 @@ def expect(
 def _hole_urns(
     log_weights: FloatArray, by_count: FloatArray, log_q: FloatArray, log_prior: FloatArray
 ) -> HoleUrns | None:
-    """Return the urns with their weights scaled, None where ratios would underflow.
+    """Return the urns with their weights scaled, None if ratios would underflow.
 
-    Independent variables with the scaled weights have as many ones on average as the urn.
+    With the scaled weights, independent variables have as many ones on average as the urn.
     """
     number = np.arange(log_weights.shape[0] + 1.0)[:, None]
     scale = _scale(log_weights, (number * np.exp(log_q)).sum(axis=0))
@@ -95,7 +96,7 @@ def _hole_urns(
 
 
 def _scale(log_weights: FloatArray, mean: FloatArray) -> FloatArray:
-    """Return what is added to each class's weights so that this many ones are expected of them."""
+    """Return the log-scale of each class's weights for which this many ones are expected."""
     n_variables, n_classes = log_weights.shape
     wanted = np.clip(mean, 0.5, n_variables - 0.5) if n_variables > 1 else mean
     low, high = np.full((2, n_classes), 0.0)

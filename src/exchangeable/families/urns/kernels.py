@@ -1,11 +1,11 @@
 """Weighted urns: elementary symmetric polynomials, and expectations given the count.
 
-With ρ(l) = e_l / e_{l−1} over the first j weights, adding weight t makes ρ(l) into
-(ρ(l) + t)·ρ(l−1) / (ρ(l−1) + t): every term is positive, so nothing cancels, and ratios neither
-overflow nor underflow however many weights there are. t / (ρ(l) + t) is the probability that the
-variable added last is on, given that l are on with it.
+With ρ(l) = e_l / e_{l−1} over the first j weights, adding weight t turns ρ(l) into (ρ(l) +
+t)·ρ(l−1) / (ρ(l−1) + t): every term is positive, so nothing cancels, and ratios neither overflow
+nor underflow however many weights there are. t / (ρ(l) + t) is the probability that the last
+variable is on, given that l are on including it.
 
-Where there are not too many counts, tilts (`tilt_kernels`) find the same polynomials faster, and
+If there are not too many counts, tilts (`tilt_kernels`) compute the same polynomials faster, and
 power series (`series_kernels`) the same expectations.
 """
 
@@ -20,9 +20,11 @@ _compile = compiled(fastmath={"reassoc", "contract"})
 _helper = for_kernels(fastmath={"reassoc", "contract"})
 
 FEW, MANY = 16, 1 << 14
-"""Between these numbers of counts tilts are faster than ratios; with more, too many are needed."""
+"""Range of the number of counts in which tilts are faster than ratios; with more, too many tilts
+are needed."""
 STORED = 1 << 15
-"""Ratios of all stages are kept up to this many numbers; beyond, most stages are computed twice."""
+"""Ratios of all stages are stored up to this many numbers; beyond, most stages are computed
+twice."""
 
 
 @inlined
@@ -53,7 +55,7 @@ def log_polynomials(weights, out):  # type: ignore[no-untyped-def]
 
 @inlined
 def _take_weight(weight, ratios, mass, moved, low, high):  # type: ignore[no-untyped-def]
-    """Move each count's share with the last variable on one down; return how much that was."""
+    """Move each count's share with the last variable on one down; return the total moved."""
     taken = 0.0
     for count in range(max(low, 1), high + 1):
         share = mass[count] / (ratios[count] + weight)
@@ -67,7 +69,7 @@ def _take_weight(weight, ratios, mass, moved, low, high):  # type: ignore[no-unt
 
 @inlined
 def _last_with_mass(histogram):  # type: ignore[no-untyped-def]
-    """Return the largest count that has any mass to speak of."""
+    """Return the largest count with non-negligible mass."""
     high, least = histogram.size - 1, NEGLIGIBLE * total(histogram)
     while high > 0 and histogram[high] <= least:
         high -= 1
@@ -76,7 +78,7 @@ def _last_with_mass(histogram):  # type: ignore[no-untyped-def]
 
 @inlined
 def _expected_of_sorted(weights, histogram, log_e, out):  # type: ignore[no-untyped-def]
-    """Write what `expected_ones` does, for weights in rising order."""
+    """Do the same as `expected_ones`, for weights in ascending order."""
     if sum_series(weights, log_e, histogram, out):
         return
     high = _last_with_mass(histogram)
@@ -93,8 +95,8 @@ def _expected_of_sorted(weights, histogram, log_e, out):  # type: ignore[no-unty
 def expected_ones(weights, histogram, log_e, out):  # type: ignore[no-untyped-def]
     """Write E_j = Σ_l histogram[l]·P(x_j = 1 | count = l) for every variable.
 
-    A count above the number of variables must have no mass. `log_e` holds log e_0, log e_1 … of the
-    weights, +inf where they are not known, and may end early.
+    Counts above the number of variables must have no mass. `log_e` holds log e_0, log e_1 … of the
+    weights, +inf if unknown, and may end early.
     """
     order, rising = np.empty(weights.size, np.int64), True
     for j in range(weights.size):
@@ -112,9 +114,10 @@ def expected_ones(weights, histogram, log_e, out):  # type: ignore[no-untyped-de
 
 @_helper
 def stage_starts(weights, high):  # type: ignore[no-untyped-def]
-    """Return the ratios 0..high before each stage of weights, and how many weights a stage has.
+    """Return the ratios 0..high before each stage of weights, and the number of weights per stage.
 
-    There is one stage if all ratios can be kept, else about as many stages as weights in each.
+    There is one stage if all ratios can be stored, otherwise about as many stages as weights per
+    stage.
     """
     n = weights.size
     stage = n if n * (high + 1) <= STORED else int(np.sqrt(n)) + 1
@@ -142,7 +145,7 @@ def fill_stage(weights, first, last, high, start, ratios):  # type: ignore[no-un
 
 @_helper
 def _walk_down(weights, histogram, high, out):  # type: ignore[no-untyped-def]
-    """Write the same by ratios alone: variables are taken away one by one, with their shares."""
+    """Write the same by ratios alone: variables are removed one by one, with their shares."""
     n, low, least = weights.size, 0, NEGLIGIBLE * total(histogram)
     while low < high and histogram[low] <= least:
         low += 1

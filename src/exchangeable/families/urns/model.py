@@ -1,4 +1,4 @@
-"""Classes or components made of weighted urns: parameters, scores and queries.
+"""Classes or components that consist of weighted urns: parameters, scores and queries.
 
 In a block of m variables with weights θ, P(x) = q(n) · Π_j θ_j^{x_j} / e_n(θ), where n = Σ_j x_j is
 the number of ones and e_n the elementary symmetric polynomial. Equal weights make it the paper's
@@ -30,24 +30,24 @@ from exchangeable.partitions import Partition
 
 @dataclass(frozen=True)
 class UrnModel(LogLinearModel):
-    """For each class its blocks, the weights of its variables, and q of each block.
+    """The blocks of each class, the weights of its variables, and q of each block.
 
     Attributes
     ----------
     partitions : list of Partition
         The blocks of each class.
     log_weights : array of shape (n_variables, n_classes)
-        log θ; in each block only its differences matter.
+        log θ; only differences within a block matter.
     log_q : list of arrays
-        For each class log q(l) of each block and count, in the layout of its partition.
+        log q(l) of each block and count for each class, in the layout of its partition.
     reach : int, optional
-        The largest number of ones that can be scored, while a model of one block is being fitted;
-        all by default.
+        The largest number of ones that can be scored while a model of one block is being fitted; by
+        default all.
     n_jobs : int, optional
-        Number of threads that make `scores`.
+        Number of threads for computing `scores`.
     near : sequence of arrays
-        For each class an order of the variables in which the weights are nearly sorted, where one
-        is known: that of the weights they were made of.
+        An order of the variables for each class in which the weights are nearly sorted, if known:
+        that of previous weights.
     """
 
     kind: ClassVar[str] = "urns"
@@ -72,18 +72,18 @@ class UrnModel(LogLinearModel):
         return cls(list(partitions), log_weights, list(log_q), reach, n_jobs, near)
 
     def whole(self) -> Self:
-        """Return the model that can score any row."""
+        """Return a model that can score any row."""
         return self if self.reach is None else replace(self, reach=None)
 
     @cached_property
     def polynomials(self) -> list[UrnPolynomials]:
-        """For each class log e_l of each block and those counts that are needed, else +inf."""
+        """Log e_l of each block and those counts that are needed for each class, else +inf."""
         if self.reach is None:
             reach = [
                 np.array([_last_possible(part) for part in np.split(log_q, partition.starts[1:])])
                 for partition, log_q in zip(self.partitions, self.log_q, strict=True)
             ]
-        else:  # one block, and expectations will be asked for
+        else:  # one block, and expectations will be requested
             reach = [np.array([margin_above(self.reach, self.n_variables)])] * self.n_classes
         return polynomials.urn_polynomials(
             self.partitions, self.log_weights, reach, self.near, self.n_jobs
@@ -91,7 +91,7 @@ class UrnModel(LogLinearModel):
 
     @cached_property
     def scores(self) -> LogLinear:
-        """What scoring reads, made when it is first asked for."""
+        """The data for scoring, computed on first use."""
         pairs = zip(self.log_q, self.polynomials, strict=True)
         made, base = [log_q - known.log_e for log_q, known in pairs], np.zeros(self.n_classes)
         if all(partition.n_blocks == 1 for partition in self.partitions):
@@ -103,12 +103,12 @@ class UrnModel(LogLinearModel):
 
     @property
     def n_steps(self) -> float:
-        """About how many nanoseconds the polynomials take, the square of the sizes of the urns."""
+        """Approximate nanoseconds for the polynomials, quadratic in the sizes of the urns."""
         sizes = [partition.sizes.astype(np.float64) for partition in self.partitions]
         return 2.0 * sum(float((each * each).sum()) for each in sizes) + super().n_steps
 
     def log_totals(self) -> FloatArray:
-        """Return log Σ_x P(x | y): NaN where a polynomial that is needed is not a number."""
+        """Return log Σ_x P(x | y): NaN if a required polynomial is not a number."""
         totals = []
         for y, (partition, log_q) in enumerate(zip(self.partitions, self.log_q, strict=True)):
             [known] = self.only(np.array([y])).polynomials
@@ -174,7 +174,7 @@ class UrnModel(LogLinearModel):
         ]
 
     def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
-        """Write log P(e | y) of rows with holes, e being a row's known entries."""
+        """Write log P(e | y) of rows with missing entries; e are a row's known entries."""
         self._each(query_kernels.score_urn, y, states, out)
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
@@ -195,7 +195,7 @@ class UrnModel(LogLinearModel):
         states = observed.symbols()
         if not observed.n_rows:
             return states
-        # Rows that agree in what is known are drawn together: they share their polynomials.
+        # Rows with the same known entries are drawn together: they share their polynomials.
         _, first, alike = np.unique(states, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(alike.ravel(), kind="stable")
         for members in np.split(order, np.cumsum(np.bincount(alike.ravel()))[:-1]):
@@ -210,7 +210,7 @@ class UrnModel(LogLinearModel):
         n_jobs: int | None,
         given: FloatArray | None,
     ) -> LinearSums | None:
-        """Find posteriors and sums of rows with holes, where every class is one urn."""
+        """Compute posteriors and sums of incomplete rows, if every class is one urn."""
         if not self.scores.by_count.size:
             return None
         log_q = np.stack(self.log_q, axis=1)
@@ -237,9 +237,9 @@ class UrnModel(LogLinearModel):
         return ones, np.empty(0), counts
 
     def contributions(self, row: IntArray, y: int) -> tuple[float, FloatArray]:
-        """Return what the empty row scores in class y and what each of the row's ones adds.
+        """Return the score of the empty row in class y, and what each of the row's ones adds.
 
-        In a block with n ones these share table[n] − table[0] equally, and each adds its weight.
+        In a block with n ones, these share table[n] − table[0] equally, and each adds its weight.
         """
         partition, table = self.partitions[y], np.concatenate([t for _, t in self._urns(y)])
         zero = table[partition.starts]
@@ -259,12 +259,12 @@ class UrnModel(LogLinearModel):
         return OnPage("urns", "exchangeable.families.urns", data, steps)
 
     def encode(self) -> Arrays:
-        """Return the parameters as the arrays that a file keeps."""
+        """Return the parameters as arrays for a file."""
         return saved.encode(self.partitions, self.log_weights, self.log_q)
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the model of arrays that were read, everything checked."""
+        """Return the model from arrays of a file, after checking everything."""
         return cls.make(*saved.decode(arrays))
 
     def _draw_alike(

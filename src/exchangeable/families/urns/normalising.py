@@ -1,4 +1,4 @@
-"""Weighted urns that have given log-linear scores: the closed form of conditional training."""
+"""Weighted urns with given log-linear scores: the closed form of conditional training."""
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from exchangeable.partitions import Partition
 def normalise(scores: LogLinear, n_jobs: int | None = None) -> tuple[Mixture, float] | None:
     """Return weighted urns with log P(x, y) = score − log Z, and log Z.
 
-    With θ = exp(slope) and look-ups t a block has Z = Σ_l exp(t(l))·e_l(θ) and
-    q(l) = exp(t(l))·e_l(θ) / Z, all in logarithms. Weights are centred in each block, and the
-    look-ups made up for that.
+    With θ = exp(slope) and look-ups t, a block has Z = Σ_l exp(t(l))·e_l(θ) and q(l) =
+    exp(t(l))·e_l(θ) / Z, all in logarithms. Weights are centred in each block, which the look-ups
+    compensate.
     """
     if scores.pair.size:
         return None
@@ -49,6 +49,6 @@ def _blocks(scores: LogLinear) -> tuple[list[Partition], list[FloatArray]]:
 
 
 def _counts(partition: Partition) -> FloatArray:
-    """Return the count that each entry of a table over the blocks is for."""
+    """Return the count of each entry of a table over the blocks."""
     starts = np.repeat(partition.starts, partition.sizes + 1)
     return (np.arange(partition.table_size) - starts).astype(np.float64)

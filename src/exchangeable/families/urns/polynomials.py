@@ -1,4 +1,4 @@
-"""The polynomials of weighted urns, and what they expect of each variable."""
+"""The polynomials of weighted urns, and the expectations of variables."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -39,7 +39,7 @@ def urn_polynomials(
     """Return the polynomials of each class, for counts up to the reach of each block.
 
     `log_weights` has one column per class; `near` are orders in which they are nearly sorted, if
-    such are known.
+    known.
     """
     columns = np.exp(np.ascontiguousarray(log_weights.T))
 
@@ -67,7 +67,7 @@ def expected_ones(
 ) -> FloatArray:
     """Return E[x_j], shape (n_variables, n_classes), given the mass of each count in each block.
 
-    Each class is made of weighted urns, one per block, whose polynomials `urn_polynomials` made.
+    Each class consists of weighted urns, one per block, with polynomials from `urn_polynomials`.
     """
     out = np.empty((len(polynomials), polynomials[0].order.size))
 

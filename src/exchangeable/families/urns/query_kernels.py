@@ -1,7 +1,7 @@
-"""Weighted urns with some of their variables known: the others form a smaller weighted urn.
+"""Weighted urns with some variables known: the unknown ones form a smaller weighted urn.
 
-`states` holds 0, 1 or −1 (not known) for every row and variable, `members` the variables of the
-urn, `table` log q(l) − log e_l(weights) for every count l of ones in the urn.
+`states` holds 0, 1 or −1 (unknown) for every row and variable, `members` the variables of the urn,
+`table` log q(l) − log e_l(weights) for every count l of ones in the urn.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def _count_scores(weights, n_ones, table):  # type: ignore[no-untyped-def]
 
     Also returns the polynomials log e_l of the unknown, as far as they are needed.
     """
-    last = weights.size  # counts that cannot be have no mass: their polynomials are not needed
+    last = weights.size  # impossible counts have no mass: their polynomials are not needed
     while last > 0 and table[n_ones + last] == -np.inf:
         last -= 1
     log_e = np.empty(last + 1)
@@ -85,10 +85,10 @@ def marginals_urn(states, members, log_weights, table, out):  # type: ignore[no-
 
 @_compile
 def complete_urn(states, ranked, log_weights, table, out):  # type: ignore[no-untyped-def]
-    """Fill in the unknown of every row so that it is most probable; add its score to `out`.
+    """Write the most probable completion of every row; add its score to `out`.
 
-    Whatever their number, it is the heaviest that are on: `ranked` lists the urn's variables by
-    falling weight.
+    Whatever their number, the heaviest are on: `ranked` lists the urn's variables by descending
+    weight.
     """
     for row in range(states.shape[0]):
         state = states[row]
@@ -123,15 +123,15 @@ def draw_counts(state, members, log_weights, table, uniforms, out):  # type: ign
     shares = np.cumsum(shares)
     for row in range(uniforms.size):
         drawn = np.searchsorted(shares, uniforms[row] * shares[-1], side="right")
-        out[row] = min(drawn, n_holes)  # where the shares are no numbers it is behind the last
+        out[row] = min(drawn, n_holes)  # if the shares are NaN it is behind the last
 
 
 @_compile_fast
 def draw_members(weights, counts, uniforms, out):  # type: ignore[no-untyped-def]
     """Set which variables are on, given how many: out[row, j] from uniforms[row, j].
 
-    Walking down from the last variable, each is on with the probability it has given how many of it
-    and those before it are still to be on. `counts` is used up.
+    Going down from the last variable, each is on with its probability given how many of it and
+    those before it are still to be on. `counts` is modified.
     """
     n, high = weights.size, counts.max()
     starts, stage = stage_starts(weights, high)
@@ -153,9 +153,9 @@ def draw_members(weights, counts, uniforms, out):  # type: ignore[no-untyped-def
 
 @_compile
 def sums_urn(states, members, log_weights, table, mass, ones, histogram):  # type: ignore[no-untyped-def]
-    """Add each row's mass to the variables and the counts it has, the unknown by their chances.
+    """Add each row's mass to its variables and counts, with expectations for unknown ones.
 
-    A row that the urn says is impossible adds its known ones alone.
+    A row that is impossible under the urn adds only its known ones.
     """
     holes = np.empty(members.size, dtype=np.int64)
     weights = np.empty(members.size)

@@ -1,4 +1,4 @@
-"""Weighted urns in files."""
+"""Weighted urns in model files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ ARRAYS = ("labels", "log_weights", "log_q")
 def encode(
     partitions: Sequence[Partition], log_weights: FloatArray, log_q: Sequence[FloatArray]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that a file keeps."""
+    """Return the arrays for a file."""
     return {
         "labels": stacked_labels(partitions),
         "log_weights": log_weights,
@@ -34,7 +34,7 @@ def encode(
 def decode(
     arrays: Mapping[str, npt.NDArray[Any]],
 ) -> tuple[list[Partition], FloatArray, list[FloatArray]]:
-    """Return the parameters of arrays that were read, everything checked."""
+    """Return the parameters from arrays of a file, after checking everything."""
     labels, log_weights, log_q = needed(arrays, ARRAYS)
     partitions = checked_partitions(labels, log_q.size)
     shape = (partitions[0].labels.size, len(partitions))

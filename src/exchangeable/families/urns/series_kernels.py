@@ -1,18 +1,19 @@
 """Weighted urns: expectations given the count, as power series in the weights.
 
-With e_l the polynomials of all weights, the chance that a variable of weight t is on given the
+With e_l the polynomials of all weights, the probability that a variable of weight t is on given the
 count l is
 
     Σ_{k ≥ 1} (−1)^{k−1}·t^k·e_{l−k} / e_l   =   1 − Σ_{k ≥ 1} (−1)^{k−1}·t^{−k}·e_{l+k} / e_l.
 
-Both sums are finite and exact. Where t is at most the ratio e_l / e_{l−1} the variable is *light*:
-the terms of the first sum fall from the start, and nothing cancels. Else it is *heavy*, and those
-of the second do. Summed over counts by their mass, e_{l−k} / e_l makes coefficients that all
-variables share: expectations cost variables times terms, some tens, instead of variables times
-counts.
+Both sums are finite and exact. If t is at most the ratio e_l / e_{l−1} the variable is *light*: the
+terms of the first sum decrease from the start, and nothing cancels. Otherwise it is *heavy*, and
+those of the second decrease. Summed over counts with their mass, e_{l−k} / e_l gives coefficients
+that all variables share: expectations cost variables times terms, some tens, instead of variables
+times counts.
 
 Neighbouring counts form *groups* for which a variable is light or heavy as for the last of them.
-In a group terms may grow by exp(`LOG_GROWTH`) before they fall; rounding errors grow as much.
+Within a group terms may grow by exp(`LOG_GROWTH`) before they decrease; rounding errors grow as
+much.
 """
 
 from typing import NamedTuple
@@ -27,25 +28,25 @@ _compile = compiled(fastmath={"reassoc", "contract"})
 _helper = for_kernels(fastmath={"reassoc", "contract"})
 
 LOG_FORGOTTEN = -38.0
-"""Terms that have shrunk by this factor are not added."""
+"""Terms that have decreased by this factor are not added."""
 LOG_GROWTH = 4.6
 LOG_RANGE = 640.0
 """Scaled polynomials stay within this factor of the largest."""
 NEGLIGIBLE = 1e-25
-"""Mass of a count below this share of the whole is not followed."""
+"""Counts with less than this share of the whole mass are skipped."""
 TERM = 1e-17
-"""A term below this share of the first is not added."""
+"""Terms below this share of the first are not added."""
 BLOCK = 64
-"""Number of variables that are taken together."""
+"""Number of variables that are processed together."""
 PAD = 4
-"""Zeros at both ends of a line, so that four counts can be taken together."""
+"""Number of zeros at both ends of a line, so that four counts can be processed together."""
 
 
 @_compile
 def margin_above(count, n):  # type: ignore[no-untyped-def]
     """Return the highest count whose polynomial is needed for expectations given a count.
 
-    Ratios e_l / e_{l−1} fall by at least (l + 1)(n − l + 1) / l(n − l), Newton's inequality; so
+    Ratios e_l / e_{l−1} decrease by at least (l + 1)(n − l + 1) / l(n − l), Newton's inequality; so
     what is enough for equal weights is enough for all.
     """
     fallen, log_ratio, top = 0.0, 0.0, count
@@ -64,7 +65,7 @@ def margin_below(count, n):  # type: ignore[no-untyped-def]
 
 
 class Groups(NamedTuple):
-    """Groups of neighbouring counts, in rising order.
+    """Groups of neighbouring counts, in ascending order.
 
     Attributes
     ----------
@@ -73,7 +74,7 @@ class Groups(NamedTuple):
     log_ratio : array of shape (n_groups,)
         log(e_l / e_{l−1}) of the last.
     lowest, highest : arrays of shape (n_groups,)
-        The lowest and the highest count whose polynomials its terms need; −1 if one is not known.
+        The lowest and the highest count whose polynomials its terms need; −1 if one is unknown.
     """
 
     first: IntArray
@@ -87,7 +88,7 @@ class Groups(NamedTuple):
 def _group_counts(log_e, histogram):  # type: ignore[no-untyped-def]
     """Return the first and the last count of each group, and log(e_l / e_{l−1}) of the last.
 
-    Counts without mass are left out. There is no group where a polynomial is not known.
+    Counts without mass are left out. There is no group if a polynomial is unknown.
     """
     first = np.empty(histogram.size, dtype=np.int64)
     last = np.empty(histogram.size, dtype=np.int64)
@@ -110,7 +111,7 @@ def _group_counts(log_e, histogram):  # type: ignore[no-untyped-def]
 
 @_helper
 def _last_needed(log_e, first, log_ratio, step, end):  # type: ignore[no-untyped-def]
-    """Return the last count from `first` on whose terms matter; −1 if it is not known."""
+    """Return the last count from `first` on whose terms matter; −1 if it is unknown."""
     count = first
     while (
         count != end and log_e[count] - log_e[first] - (count - first) * log_ratio > LOG_FORGOTTEN
@@ -142,7 +143,7 @@ def _make_groups(weights, log_e, histogram):  # type: ignore[no-untyped-def]
 def _scale(log_e, low, high):  # type: ignore[no-untyped-def]
     """Return slope and level of a line that touches log e_l, the same distance above both ends.
 
-    The distance is returned as well. log e_l is concave; what is not known is passed over.
+    The distance is returned as well. log e_l is concave; unknown values are skipped.
     """
     slope = (log_e[high] - log_e[low]) / max(high - low, 1)
     level = log_e[low] - slope * low
@@ -163,7 +164,7 @@ def _range(lowest, highest):  # type: ignore[no-untyped-def]
 
 @_helper
 def _scaled_alike(log_e, lowest, highest, begin):  # type: ignore[no-untyped-def]
-    """Return the end of the groups from `begin` on for which one scale will do, and that scale."""
+    """Return the end of the groups from `begin` on that can share one scale, and that scale."""
     end = lowest.size
     while True:
         low, high = _range(lowest[begin:end], highest[begin:end])
@@ -231,7 +232,7 @@ def _first_above(weights, limit):  # type: ignore[no-untyped-def]
 
 @_helper
 def _add_scaled_alike(weights, log_e, histogram, groups, slope, level, out):  # type: ignore[no-untyped-def]
-    """Add what some groups expect of every variable, by polynomials e_l / e^{level + slope·l}."""
+    """Add the expectations from some groups, by polynomials e_l / e^{level + slope·l}."""
     low, high = _range(groups.lowest, groups.highest)
     size, n_groups = high - low + 1, groups.first.size
     up, down = np.empty(size + 2 * PAD), np.empty(size + 2 * PAD)
@@ -283,10 +284,10 @@ def _add_scaled_alike(weights, log_e, histogram, groups, slope, level, out):  # 
 
 @_helper
 def sum_series(weights, log_e, histogram, out):  # type: ignore[no-untyped-def]
-    """Write E_j = Σ_l histogram[l]·P(x_j = 1 | count = l); say whether log e_l were enough for it.
+    """Write E_j = Σ_l histogram[l]·P(x_j = 1 | count = l); return whether log e_l was sufficient.
 
-    The weights must be sorted. `log_e` holds log e_0, log e_1 … as far as they are known, and +inf
-    where they are not.
+    The weights must be sorted. `log_e` holds log e_0, log e_1 … as far as they are known, and
+    otherwise +inf.
     """
     groups = _make_groups(weights, log_e, histogram)
     fill(out, 0.0)

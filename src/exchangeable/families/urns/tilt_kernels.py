@@ -1,9 +1,10 @@
 """Weighted urns by tilting: the fast way to polynomials of a few hundred counts.
 
-With weights tilted to θ·e^t and made into probabilities, the polynomial is the distribution of a
-sum of independent variables: additions and multiplications of numbers between 0 and 1, no division.
-Far from its mean it underflows; so a few tilts, each with its mean where the last one could no
-longer be trusted, cover all counts, and each count is taken from the tilt that serves it best.
+With weights tilted to θ·e^t and converted to probabilities, the polynomial is the distribution of a
+sum of independent variables: additions and multiplications of numbers between 0 and 1, without
+division. Far from its mean it underflows; so a few tilts, each with its mean where the previous one
+became inaccurate, cover all counts, and each count is taken from the tilt under which it is most
+accurate.
 """
 
 import numpy as np
@@ -15,15 +16,15 @@ _compile = compiled(fastmath={"reassoc", "contract"})
 _helper = for_kernels(fastmath={"reassoc", "contract"})
 
 WINDOW = 1e-270
-"""A coefficient is trusted where it is at least this share of the largest, or more."""
+"""A coefficient is trusted if it is at least this share of the largest."""
 SMALLEST = 1e-20
-"""A coefficient below this share of what is trusted is taken for zero."""
+"""Coefficients below this share of the trusted ones are set to zero."""
 TOGETHER = 8
 """Number of variables that are added at once."""
 PAD = 2 * TOGETHER
-"""Numbers at both ends of a line that the variables added at once may read and write."""
+"""Padding at both ends of a line that the variables added at once may read and write."""
 MIDDLE = 0.45
-"""Where, from the first count to the last, the mean of the first tilt is."""
+"""Position of the mean of the first tilt, between the first count and the last."""
 OFTEN = 8
 """Weights that occur more often than this may be added all at once."""
 LARGEST_TILT = 300.0
@@ -73,7 +74,7 @@ def _solve(weights, times, target, tilt):  # type: ignore[no-untyped-def]
 def _binomial(n, on, off, smallest, out):  # type: ignore[no-untyped-def]
     """Write the distribution of n equal variables, from `out[0]` on; return first and last count.
 
-    It is followed from its mode to either side, as far as it is not below the smallest.
+    It is computed from its mode to either side, as far as it is not below the smallest.
     """
     mode = max(min(int((n + 1) * on), n), 0)  # a NaN is no count
     odds = on / off
@@ -100,7 +101,7 @@ def _binomial(n, on, off, smallest, out):  # type: ignore[no-untyped-def]
 def _kernels(on, off):  # type: ignore[no-untyped-def]
     """Return the distribution of the number of ones of every few variables, one line each.
 
-    Lines that lack variables are filled up with some that are always off.
+    Lines that lack variables are padded with some that are always off.
     """
     n_lines = (on.size + TOGETHER - 1) // TOGETHER
     chances = np.empty((TOGETHER + 1, n_lines))
@@ -168,7 +169,7 @@ def _trim(line, low, high, smallest):  # type: ignore[no-untyped-def]
 
 @_helper
 def _forward(on, off, times, top, smallest, before, after):  # type: ignore[no-untyped-def]
-    """Find the distribution of the number of ones, up to `top`.
+    """Compute the distribution of the number of ones, up to `top`.
 
     Returns it, in one of two lines that take turns, count 0 at index `PAD`, and the first and last
     count that are not below the smallest.
@@ -202,7 +203,7 @@ def _forward(on, off, times, top, smallest, before, after):  # type: ignore[no-u
 
 @inlined
 def _probabilities(weights, times, tilt, on, off):  # type: ignore[no-untyped-def]
-    """Write the probabilities that the tilted weights are the odds of; return mean and variance."""
+    """Write the probabilities whose odds are the tilted weights; return mean and variance."""
     factor, mean, variance = np.exp(tilt), 0.0, 0.0
     for j in range(weights.size):
         odds = weights[j] * factor
@@ -230,13 +231,13 @@ def _log_product(values, times):  # type: ignore[no-untyped-def]
 
 @_helper
 def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore[no-untyped-def]
-    """Write log e_l for those of l = first..last that one tilt serves; return which these are.
+    """Write log e_l for the l = first..last that one tilt gives accurately; return their range.
 
     ``best[l]`` is the largest coefficient any tilt has had for a count.
     """
     on, off = np.empty(weights.size), np.empty(weights.size)
     mean, variance = _probabilities(weights, times, tilt, on, off)
-    # The square of what a normal distribution has at the farther end: tails may fall faster.
+    # The square of what a normal distribution has at the farther end: tails may decrease faster.
     distance = max(mean - first, last - mean)
     trusted = max(1e-9 * np.exp(-(distance**2) / max(variance, 1e-300)), WINDOW)
     lines = np.empty((2, last + 1 + 2 * PAD))
@@ -257,12 +258,12 @@ def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore
 
 @inlined
 def cover(weights, out):  # type: ignore[no-untyped-def]
-    """Write log e_l for l = 0..out.size − 1; say whether tilts have covered all of them.
+    """Write log e_l for l = 0..out.size − 1; return whether tilts have covered all of them.
 
     Weights near the largest numbers overflow when they are tilted: then they have not.
 
-    The first tilt has its mean in the middle, or a bit below, since distributions have the shorter
-    tail there; others follow where those before could not be trusted any more.
+    The first tilt has its mean in the middle, or slightly below, since distributions have the
+    shorter tail there; others follow where the previous ones became inaccurate.
     """
     starts = runs_of_equals(weights)
     n_runs = starts.size - 1

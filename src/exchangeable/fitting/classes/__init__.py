@@ -1,1 +1,1 @@
-"""Classes from labels: of one component each, or mixtures; in memory, in chunks and in batches."""
+"""Classes from labels, with one or several components; in memory, in chunks and in batches."""

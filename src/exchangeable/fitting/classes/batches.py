@@ -1,4 +1,4 @@
-"""Classes that are mixtures, whose rows come in batches: stochastic EM for each of them."""
+"""Classes that are mixtures, updated in batches by stochastic EM for each class."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,10 +28,10 @@ class ClassesSoFar(NamedTuple):
     model : GroupedModel
         The classes.
     totals : array of shape (n_classes,)
-        Weight of the rows of each so far.
+        Weight of the rows of each class so far.
     kept : sequence of Kept or None
-        What the next batch needs of each, None for classes that have no rows yet, and for all after
-        a fit to all rows at once, or from a file.
+        The state that the next batch needs, for each class; None for classes without rows so far,
+        and for all classes after a fit to all rows at once or from a file.
     """
 
     model: GroupedModel
@@ -47,10 +47,10 @@ def add_batch_to_mixtures(
     weights: FloatArray,
     n_classes: int,
 ) -> ClassesSoFar:
-    """Return classes after one more batch of rows with labels.
+    """Return classes after one more batch of labelled rows.
 
-    The first rows of a class are fitted as by a fit to all rows; later ones move its sums. Ctrl-C
-    ends the fits of all classes.
+    The first rows of a class are fitted as usual; later ones update its sums. Ctrl-C ends the fits
+    of all classes.
     """
     with stopping():
         return _add_batch(plan, before, observed, labels, weights, n_classes)
@@ -89,5 +89,5 @@ def _add_batch(
 
 
 def _stream(plan: ClassMixtures, mixture: Mixture) -> Stream:
-    """Return what takes the batches of one class."""
+    """Return the object that accepts batches of one class."""
     return Stream(plan.spec, plan.make(mixture.log_prior.size), plan.rule, plan.n_jobs)

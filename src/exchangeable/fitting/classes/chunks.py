@@ -1,4 +1,4 @@
-"""Rows in chunks, of which all or some have a label, for classes that are mixtures."""
+"""Labelled and partly labelled rows in chunks, for classes that are mixtures."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -30,9 +30,9 @@ class ChunkRows:
     classes : array of shape (n_classes,)
         The labels of the classes.
     totals : array of shape (n_classes,)
-        Weight of the rows that have each of them.
+        Weight of the rows with each label.
     unlabelled : float
-        Weight of those that have none.
+        Weight of the rows without a label.
     """
 
     passes: Passes
@@ -42,12 +42,12 @@ class ChunkRows:
 
     @cached_property
     def numbers(self) -> IntArray:
-        """The number of the class of each row that counts, −1 for none."""
+        """The number of the class of each row with positive weight, −1 if unknown."""
         parts = self.passes.total(partial(_numbers, classes=self.classes))
         return np.concatenate([parts[first] for first in sorted(parts)])
 
     def of_class(self, y: int, classes: Mixture | None) -> Streamed:
-        """Return the rows of a class; all rows alike if none of its own counts."""
+        """Return the rows of a class; all rows with equal weight if it has none."""
         if classes is not None:
             return Streamed.of(ChangedPasses(self.passes, SharesOf(classes, self.classes, y)))
         chosen = self.numbers == y
@@ -57,7 +57,7 @@ class ChunkRows:
         return Streamed.of(ChangedPasses(self.passes, selection, selection.mark))
 
     def told(self, classes: Mixture) -> tuple[float, FloatArray]:
-        """Return the log-likelihood of rows and labels, and how much is of each class."""
+        """Return the log-likelihood of rows and labels, and the total weight of each class."""
         log_likelihood, totals = self.passes.total(
             partial(_told, mixture=classes, classes=self.classes)
         )
@@ -66,7 +66,7 @@ class ChunkRows:
 
 @dataclass(frozen=True)
 class SharesOf:
-    """Rows that count as much as they belong to one of several classes."""
+    """Rows weighted by their probability of belonging to one of several classes."""
 
     mixture: Mixture
     classes: Labels
@@ -79,7 +79,7 @@ class SharesOf:
 
 
 def _alike(chunk: Chunk) -> Chunk:
-    """Return a chunk whose rows count alike."""
+    """Return a chunk whose rows have equal weight."""
     return replace(chunk, weights=(_weights(chunk) > 0).astype(np.float64))
 
 

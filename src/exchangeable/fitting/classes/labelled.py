@@ -1,4 +1,4 @@
-"""Classes from labels: parameters in one go where everything is known, EM where it is not."""
+"""Classes from labels: a direct fit if everything is known, EM otherwise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ from exchangeable.fitting.runs import begin, families_of
 from exchangeable.structure.proposals import learners_of
 
 UNIFORM = "uniform"
-"""The prior of classes that are all as probable as each other."""
+"""The prior under which all classes are equally probable."""
 
 __all__ = [
     "FittedClasses",
@@ -46,7 +46,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FittedClasses:
-    """What classes were fitted to be.
+    """The result of fitting classes.
 
     Attributes
     ----------
@@ -55,9 +55,9 @@ class FittedClasses:
     totals : array of shape (n_classes,)
         Weight of the rows of each class.
     n_iter : int
-        How often parameters were estimated.
+        How many times parameters were estimated.
     state : EMState, optional
-        Where EM has ended, if it was needed.
+        The final state of EM, if it was needed.
     """
 
     model: Model
@@ -75,10 +75,10 @@ def fit_classes(
     rule: StopRule,
     n_jobs: int | None = None,
 ) -> FittedClasses:
-    """Fit classes to rows of which all or some have a label, 0..k − 1, the others −1.
+    """Fit classes to rows with labels 0..k − 1, or −1 if the label is unknown.
 
-    Labels are posteriors that are given; missing labels and entries are posteriors that EM
-    computes. It starts from the labelled rows alone, whose posteriors stay what their labels say.
+    Known labels are fixed posteriors; posteriors of missing labels and entries are computed by EM.
+    It starts from the labelled rows alone, whose posteriors do not change.
     """
     counting = np.flatnonzero(weights > 0)
     if (labels[counting] < 0).all():
@@ -102,9 +102,9 @@ def fit_classes_in_chunks(
     rule: StopRule,
     partly: bool = False,
 ) -> FittedClasses:
-    """Fit classes to rows in chunks, all of which have a label, or some where `partly` so.
+    """Fit classes to rows in chunks, all labelled, or partly labelled if `partly`.
 
-    `totals` are the weights of the rows with a label of each class.
+    `totals` are the weights of the labelled rows of each class.
     """
     data = Streamed.of(passes, classes, partly)
     problem = replace(problem, chunks=data, labelled=True)
@@ -117,7 +117,7 @@ def fit_classes_in_chunks(
 def _by_em(
     families: Sequence[Family], data: InMemory | Streamed, known: Any, rule: StopRule
 ) -> FittedClasses:
-    """Fit rows of which labels or entries are missing, starting from the labels that are known."""
+    """Fit rows with missing labels or entries, starting from the known labels."""
     state: EMState | None = None
     with FitProgress(1, rule.max_iter) as progress:
         for family in families:
@@ -142,10 +142,10 @@ def _settled(
     totals: FloatArray,
     rule: StopRule,
 ) -> FittedClasses:
-    """Fit complete rows whose labels are all known: sums are taken once, steps repeated.
+    """Fit complete, labelled rows: sums are computed once, and steps repeated.
 
-    Families whose step is not the whole M-step repeat it until the parameters hardly move. `known`
-    are the posteriors that the labels stand for, or how to find them.
+    Families whose step is not the full M-step repeat it until the parameters hardly change. `known`
+    are the posteriors given by the labels, or a function that returns them.
     """
     steps = 0
     log_prior = np.zeros(totals.size)
@@ -171,7 +171,7 @@ def class_groups(
     y: npt.NDArray[Any], classes: npt.NDArray[Any], sample_weight: npt.ArrayLike | None
 ) -> list[Group]:
     """Return the rows of each class, with their weights."""
-    small = np.uint16 if classes.size < 1 << 16 else np.int64  # which sort by counting
+    small = np.uint16 if classes.size < 1 << 16 else np.int64  # sorted by counting
     number = np.searchsorted(classes, y).astype(small)
     order = np.argsort(number, kind="stable")
     cuts = np.cumsum(np.bincount(number, minlength=classes.size))[:-1]
@@ -183,7 +183,7 @@ def class_groups(
 
 
 def check_class_prior(class_prior: Any) -> None:
-    """Refuse a word that is not offered; numbers are looked at when the classes are known."""
+    """Reject an unknown name; numbers are checked once the classes are known."""
     if isinstance(class_prior, str | bool) and class_prior != UNIFORM:
         raise ValueError(
             f"class_prior={class_prior!r} is unknown; expected None (learned), {UNIFORM!r}, or one "
@@ -192,7 +192,7 @@ def check_class_prior(class_prior: Any) -> None:
 
 
 def log_prior(totals: FloatArray, class_prior: str | npt.ArrayLike | None = None) -> FloatArray:
-    """Return the log-probability of each class: as given, its share of the weight, or equal."""
+    """Return the log-probability of each class: given, proportional to its weight, or equal."""
     if class_prior is not None and not isinstance(class_prior, str):
         prior = as_numbers(class_prior, "class_prior").astype(np.float64)
         if prior.shape != totals.shape:
@@ -210,7 +210,7 @@ def log_prior(totals: FloatArray, class_prior: str | npt.ArrayLike | None = None
 
 
 def with_prior(problem: Problem, class_prior: str | npt.ArrayLike | None) -> Problem:
-    """Return the problem with the probabilities of the classes, where they are not learned."""
+    """Return the problem with the probabilities of the classes, if they are not learned."""
     if class_prior is None:
         return problem
     return replace(problem, log_prior=log_prior(np.ones(problem.n_components), class_prior))

@@ -1,8 +1,8 @@
-"""Classes that are mixtures: a fit by EM to the rows of each, and all of them as one model.
+"""Classes that are mixtures: EM for the rows of each class, and all classes as one model.
 
-Rows without a label belong to each class by the share that its posterior says. EM alternates: these
-shares, then a step of each class's own EM, to its rows and its shares of the others. No step lowers
-the penalised likelihood of rows and labels.
+Unlabelled rows belong to each class with their posterior probability. EM alternates between
+computing these posteriors and one EM step for each class, on its own rows and its share of the
+others. No step lowers the penalised likelihood of rows and labels.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,33 +29,33 @@ from exchangeable.runtime.interrupts import stopping
 from exchangeable.structure.learner import BlockLearner
 
 LONGER = 10
-"""Runs may take this many times the iterations of classes without components."""
+"""Runs may take this many times the iterations of classes with a single component."""
 NO_SHARE = 1e-12
-"""A row of which less than this belongs to a class is none of its rows."""
+"""A row that belongs to a class with a probability below this is not used for it."""
 ONE_STEP = StopRule(tol=0.0, max_iter=1)
 
 
 class LabelledRows(Protocol):
-    """Rows of which all or some have a label, wherever they are."""
+    """Labelled and unlabelled rows, in memory or not."""
 
     @property
     def totals(self) -> FloatArray:
-        """Weight of the rows that have each label."""
+        """Weight of the rows with each label."""
 
     @property
     def unlabelled(self) -> float:
-        """Weight of those that have none."""
+        """Weight of the rows without a label."""
 
     def of_class(self, y: int, classes: Mixture | None) -> InMemory | Streamed:
-        """Return the rows of a class, and its shares of those without a label, given `classes`."""
+        """Return the rows of a class and, given `classes`, its share of the unlabelled rows."""
 
     def told(self, classes: Mixture) -> tuple[float, FloatArray]:
-        """Return the log-likelihood of rows and labels, and how much is of each class."""
+        """Return the log-likelihood of rows and labels, and the total weight of each class."""
 
 
 @dataclass(frozen=True)
 class InMemoryRows:
-    """Rows in memory, the number of the class of each (−1 for none), and how much each counts."""
+    """Rows in memory, the class number of each row (−1 if unknown), and their weights."""
 
     observed: Observed
     labels: IntArray
@@ -64,17 +64,17 @@ class InMemoryRows:
 
     @property
     def totals(self) -> FloatArray:
-        """Weight of the rows that have each label."""
+        """Weight of the rows with each label."""
         known = self.labels >= 0
         return np.bincount(self.labels[known], self.weights[known]).astype(np.float64)
 
     @property
     def unlabelled(self) -> float:
-        """Weight of those that have none."""
+        """Weight of the rows without a label."""
         return float(self.weights[self.labels < 0].sum())
 
     def of_class(self, y: int, classes: Mixture | None) -> InMemory:
-        """Return the rows of a class; all rows alike if none of its own counts."""
+        """Return the rows of a class; all rows with equal weight if it has none."""
         if classes is None:
             own = np.where(self.labels == y, self.weights, 0.0)
             if not own.any():
@@ -87,12 +87,12 @@ class InMemoryRows:
         return InMemory(examples, member, own[members], self.n_jobs)
 
     def told(self, classes: Mixture) -> tuple[float, FloatArray]:
-        """Return the log-likelihood of rows and labels, and how much is of each class."""
+        """Return the log-likelihood of rows and labels, and the total weight of each class."""
         return told_of(classes.joint(self.observed, self.n_jobs), self.labels, self.weights)
 
 
 def shares_of_class(joint: FloatArray, labels: IntArray, y: int) -> FloatArray:
-    """Return how much of each row belongs to a class, given log P(x, y) and the labels known."""
+    """Return the share of each row that belongs to a class, given log P(x, y) and known labels."""
     with np.errstate(invalid="ignore"):
         found = np.exp(joint[:, y] - np.logaddexp.reduce(joint, axis=1))
     found = np.where(found > NO_SHARE, found, 0.0)
@@ -100,7 +100,7 @@ def shares_of_class(joint: FloatArray, labels: IntArray, y: int) -> FloatArray:
 
 
 def told_of(joint: FloatArray, labels: IntArray, weights: FloatArray) -> tuple[float, FloatArray]:
-    """Return the log-likelihood of rows and labels, and how much weight is of each class."""
+    """Return the log-likelihood of rows and labels, and the total weight of each class."""
     known = labels >= 0
     every = np.logaddexp.reduce(joint, axis=1)
     each = np.where(known, joint[np.arange(labels.size), labels], every)
@@ -110,7 +110,7 @@ def told_of(joint: FloatArray, labels: IntArray, weights: FloatArray) -> tuple[f
 
 
 class OneClass(NamedTuple):
-    """A class that was fitted: its mixture, what was asked, and how many iterations it took."""
+    """A fitted class: its mixture, the problem, and the number of iterations."""
 
     mixture: Mixture
     problem: Problem
@@ -119,22 +119,22 @@ class OneClass(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassMixtures:
-    """How classes become mixtures.
+    """Fits classes that are mixtures.
 
     Attributes
     ----------
     spec : FamilySpec
         The family of the components.
     make : callable
-        Returns the problem of a number of components.
+        Returns the problem for a number of components.
     n_components, n_init : int
         Number of components per class, and of starts.
     rule : StopRule
-        When a run ends.
+        When a run stops.
     n_jobs : int, optional
         Number of threads.
     log_prior : array of shape (n_classes,), optional
-        Log-probabilities of the classes, where they are not learned.
+        Log-probabilities of the classes, if they are not learned.
     """
 
     spec: FamilySpec
@@ -146,9 +146,9 @@ class ClassMixtures:
     log_prior: FloatArray | None = None
 
     def fit(self, rows: LabelledRows) -> FittedClasses:
-        """Fit a mixture to the rows of each class; if none of them counts, to all of them alike.
+        """Fit a mixture to the rows of each class; without rows, to all rows with equal weight.
 
-        Such a class has probability 0. Ctrl-C ends the fits of all classes.
+        A class without rows has probability 0. Ctrl-C ends the fits of all classes.
         """
         with stopping():
             return self._fit(rows)
@@ -177,7 +177,7 @@ class ClassMixtures:
         return OneClass(mixture, replace(problem, anchor=mixture), n_iter)
 
     def _held_out(self, data: InMemory | Streamed) -> tuple[InMemory | Streamed, Examples | None]:
-        """Return the rows to fit, and those held out, where the family holds out some."""
+        """Return the rows to fit, and the held-out rows if the family needs some."""
         share = self.spec.held_out
         if share is None or isinstance(data, Streamed) or round(share * n_distinct(data)) < 1:
             return data, None
@@ -195,9 +195,9 @@ class ClassMixtures:
         problems: list[Problem],
         totals: FloatArray,
     ) -> tuple[list[Mixture], FloatArray, int]:
-        """Return the mixtures after EM over labels that are not known, and how long it took.
+        """Return the mixtures after EM over unknown labels, and the number of iterations.
 
-        Their priors stay those of the rows with labels.
+        The prior probabilities of the classes stay those of the labelled rows.
         """
         whole, before, steps = float(totals.sum()) + rows.unlabelled, -np.inf, 0
         while steps < self.rule.max_iter:
@@ -220,7 +220,7 @@ class ClassMixtures:
             return np.asarray(np.log(totals / totals.sum()))
 
     def _step(self, data: InMemory | Streamed, mixture: Mixture, problem: Problem) -> Mixture:
-        """Return a mixture after one iteration of EM over the rows of its class."""
+        """Return a mixture after one iteration of EM on the rows of its class."""
         problem = replace(problem, n_components=mixture.log_prior.size, valid=None)
         generators = [np.random.default_rng(0)]
         runs = Runs(self.spec, problem, data, ONE_STEP, "rows", generators, warm=mixture)
@@ -253,7 +253,7 @@ def mixture_of_class(model: GroupedModel, y: int) -> Mixture:
 
 
 def _check_blocks(spec: FamilySpec, problem: Problem) -> None:
-    """Refuse blocks that each class would learn, where all components must have the same."""
+    """Reject blocks that each class would learn if all components must have the same ones."""
     structure = problem.structure
     if spec.shared_blocks and isinstance(structure, BlockLearner) and structure.needs_moments:
         raise ValueError(

@@ -1,1 +1,1 @@
-"""Hybrid training: classes by their conditional likelihood, made into an ordinary mixture."""
+"""Hybrid training: classes fitted by conditional likelihood, then converted to a mixture."""

@@ -1,4 +1,4 @@
-"""Conditional fits, plain and around generative scores, and what they say of rows held out."""
+"""Conditional fits with and without generative scores, and their predictions of held-out rows."""
 
 import itertools
 from functools import cached_property
@@ -23,7 +23,7 @@ N_HALVES = 1
 
 
 class Candidates:
-    """Conditional fits with every penalty, without generative scores and around them.
+    """Conditional fits with every penalty, with and without generative scores as an offset.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ class Candidates:
     own : OwnFamily
         The classifier's family.
     solver : Solver
-        How fits are made.
+        Settings of the solver.
     start : sequence of Fit
-        Fits to begin with, as `fits` returned them.
+        Initial fits, as returned by `fits`.
     n_jobs : int, optional
         Number of threads.
     """
@@ -67,7 +67,7 @@ class Candidates:
 
     @property
     def given(self) -> FloatArray | None:
-        """The scales that are given."""
+        """The given scales."""
         scales = self.settings.scales
         if scales is None:
             return None
@@ -76,7 +76,7 @@ class Candidates:
 
     @property
     def kinds(self) -> tuple[bool, ...]:
-        """Whether fits are around generative scores: some are and some not, unless scales say."""
+        """Whether each fit has generative scores as an offset: both, unless scales are given."""
         if self.settings.scales is not None:
             return (True,)
         return (False, True) if self.names else (False,)
@@ -91,7 +91,7 @@ class Candidates:
 
     @cached_property
     def said(self) -> dict[tuple[int, int | None], FloatArray]:
-        """What linear scores say of the rows of each fold, fitted without it and one more."""
+        """Linear scores of the rows of each fold, fitted without it and one other fold."""
         folds = range(self.settings.n_folds)
         parts = [self.design.take(members) for members in self.members]
         pairs = [*itertools.combinations(folds, 2), *itertools.product(folds, [None])]
@@ -111,7 +111,7 @@ class Candidates:
     def slopes(self, *left_out: int) -> list[FloatArray]:
         """Return the slopes of generative scores of the rows outside some folds.
 
-        Variables that such scores do not look at have 0.
+        Variables that such scores do not use have slope 0.
         """
         ones, scored = self.sums.without(*left_out), self.design.scored
         if not scored.size:
@@ -124,13 +124,13 @@ class Candidates:
         return found
 
     def _say(self, design: Design, slope: list[FloatArray]) -> FloatArray:
-        """Return what linear scores say of rows, shape (n_scores, n_rows, width)."""
+        """Return linear scores of rows, shape (n_scores, n_rows, width)."""
         nothing = np.zeros(1)
         said = [reduced(design.scores(each, nothing, 1)) for each in slope]
         return np.stack(said) if said else np.empty((0, design.rows.n_rows, design.width))
 
     def _with_own(self, said: FloatArray, rows: IntArray) -> FloatArray:
-        """Add what the family says, where its scale is given."""
+        """Add the family's score, if its scale is given."""
         if self.settings.scales is None or self.own_held is None:
             return said
         return np.concatenate([said, self.own_held[rows][None]])
@@ -138,8 +138,8 @@ class Candidates:
     def without_fold(self, left_out: int, n_jobs: int | None, progress: DrawProgress) -> FloatArray:
         """Fit with all penalties to the rows outside a fold, and score the fold's rows.
 
-        Returns views of the rows, shape (n_views, n_fits, n_rows, width): as they are, and with
-        either half of the variables hidden, once for each of `halves`.
+        Returns views of the rows, shape (n_views, n_fits, n_rows, width): complete rows, and rows
+        with either half of the variables hidden, once for each of `halves`.
         """
         design = self.design.take(np.flatnonzero(self.fold != left_out))
         held, merged = self.design.take(self.members[left_out]), Merged.of(design)
@@ -169,7 +169,7 @@ class Candidates:
 
     @cached_property
     def halves(self) -> npt.NDArray[np.bool_]:
-        """Random halves of the variables, or of what they are made of; none of mixed kinds."""
+        """Random halves of the variables, or of their columns; none for columns of mixed kinds."""
         together = self.design.hidden_together
         if (self.design.scored.size and not together.size) or self.given is not None:
             return np.empty((0, 0), dtype=np.bool_)
@@ -178,7 +178,7 @@ class Candidates:
         return np.asarray(np.random.default_rng(0).random(shape) < 0.5)[:, places]
 
     def fit_all(self) -> list[Fit]:
-        """Return the fits to all rows; when they are stopped, those without scores, twice."""
+        """Return the fits to all rows; if they are stopped, those without scores, twice."""
         fits, penalties, merged = list[Fit](), self.settings.penalties, Merged.of(self.design)
         n_fits = len(self.kinds) * len(penalties)
         with DrawProgress("conditional fits to all rows", n_fits) as progress:
@@ -193,9 +193,9 @@ class Candidates:
         return fits
 
     def cross_validate(self) -> FloatArray:
-        """Return what each candidate says of rows it has not seen, in each view of them.
+        """Return the held-out scores of each candidate, in each view of the rows.
 
-        Raises `GivenUp` when fits are stopped: a part of the folds says nothing.
+        Raises `GivenUp` if fits are stopped, because an incomplete set of folds is useless.
         """
         self._check_stop()
         folds = range(self.settings.n_folds)
@@ -213,7 +213,7 @@ class Candidates:
             raise GivenUp
 
     def known_elsewhere(self) -> npt.NDArray[np.bool_]:
-        """Whether other folds have rows of each row's class: else nobody could predict it."""
+        """Whether other folds have rows of each row's class, so that it can be predicted."""
         k, labels = self.design.n_classes, self.design.labels
         shape = (self.settings.n_folds, k)
         by_fold = np.bincount(self.fold * k + labels, minlength=shape[0] * k).reshape(shape)
@@ -222,7 +222,7 @@ class Candidates:
     def _centred(
         self, design: Design, kind: bool, left_out: int | None, n_jobs: int | None
     ) -> Centred:
-        """Return what slopes are fitted around: nothing, or generative scores."""
+        """Return the offset of a fit: nothing, or generative scores."""
         if not kind:
             return Centred(np.empty((0, design.rows.n_rows, design.width)), np.empty(0))
         said, given = self.held_scores(left_out), self.given

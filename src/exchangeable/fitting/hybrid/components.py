@@ -1,9 +1,10 @@
 """Several components per class, trained by gradient from a generative start.
 
-Each component has independent variables: log P(e, m) = c_m + Σ_j [x_j·w_jm − log(1 + exp(w_jm))],
-a sum over what is known, e. Training raises log P(y | e) of whole rows and of rows with random
-holes, and a little log P(e), by Adam (Kingma and Ba, 2015) with averaged parameters; rows held out
-say when to stop. Since holes are part of training, predictions stay good when features are missing.
+Each component has independent variables: log P(e, m) = c_m + Σ_j [x_j·w_jm − log(1 + exp(w_jm))], a
+sum over the known entries e. Training maximises log P(y | e) of complete rows and of rows with
+random missing entries, plus a small multiple of log P(e), by Adam (Kingma and Ba, 2015) with
+averaged parameters; held-out rows decide when to stop. Since rows with missing entries are part of
+training, predictions stay good when features are missing.
 """
 
 from dataclasses import dataclass
@@ -33,26 +34,26 @@ from exchangeable.structure.blocks import Blocks, structure_of
 
 Floats = npt.NDArray[np.float32]
 SMALLEST_BATCH, LARGEST_BATCH, STEPS = 16, 256, 64
-"""Bounds for the rows of a step, and the steps that an epoch has within these."""
+"""Bounds for the batch size, and the number of steps per epoch within these bounds."""
 RATE, EPOCHS, PATIENCE = 0.03, 20, 5
 FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
-"""Adam's decay rates, and what keeps its steps finite."""
+"""Adam's decay rates, and its ε."""
 DECAY = 0.1
-"""How fast log-odds are drawn to their mean over components, in units of Adam's rate."""
+"""Rate at which log-odds shrink towards their mean over components, relative to Adam's rate."""
 AVERAGING = 0.998
-"""Share of the averaged parameters that stays in a step."""
+"""Decay of the parameter average per step."""
 HELD_OUT = 10
-"""One row of this many is held out."""
+"""One of this many rows is held out."""
 GENERATIVE = 1e-3
-"""How much log P(e) counts beside log P(y | e)."""
+"""Weight of log P(e) relative to log P(y | e)."""
 LARGEST_ODDS, TEMPER = 7.0, 0.3
-"""Start: log-odds beyond this, and differences larger than this share, are too sure of themselves:
-variables are not as independent as the components say."""
+"""Start: log-odds are clipped to this, and their differences shrunk to this share, because the
+components are overconfident: variables are not as independent as they assume."""
 
 
 SMALLEST_SHARE = 0.1
-"""Start: a component has at least this share of what it would have if all were equal, since EM
-leaves some components of long texts empty."""
+"""Start: minimum share of a component, relative to equal shares, since EM leaves some components of
+long texts empty."""
 
 
 @dataclass
@@ -75,15 +76,15 @@ def train_components(
     Parameters
     ----------
     design : Design
-        The rows, weighed by the weights of their classes too.
+        The rows, whose weights include those of their classes.
     n_components : int
         Number of components per class.
     weights : array of shape (n_rows,)
-        How much each row counts in P(x).
+        Weight of each row in P(x).
     stop : Event
-        Ends training after the epoch, with the best so far.
+        Stops training after the current epoch, with the best parameters so far.
     n_jobs : int, optional
-        Number of threads of the start; products of matrices use those of BLAS.
+        Number of threads of the start; matrix products use BLAS threads.
     """
     present = np.bincount(design.labels, minlength=design.n_classes)
     if present.min() < n_components:
@@ -109,7 +110,7 @@ def train_components(
 
 
 def grouped(parameters: Parameters, n_classes: int) -> Mixture:
-    """Return components, as many in each class, as a mixture of classes."""
+    """Return components, equally many in each class, as a mixture of classes."""
     odds = parameters.odds.astype(np.float64)
     base = parameters.base.astype(np.float64) - np.logaddexp(0.0, odds).sum(axis=0)
     inner = normalised(LogLinear(base, odds))[0]
@@ -155,7 +156,7 @@ def dense(rows: Rows, chosen: IntArray) -> Floats:
 
 
 class _Training:
-    """Where training stands."""
+    """The state of training."""
 
     def __init__(
         self, design: Design, held: Design, start: Parameters, rng: np.random.Generator
@@ -175,7 +176,7 @@ class _Training:
         return self.n_epochs >= EPOCHS or self.stale >= PATIENCE
 
     def epoch(self) -> None:
-        """Pass over all rows once, and look at those held out."""
+        """Make one pass over all rows, and evaluate the held-out ones."""
         order = self.rng.permutation(self.design.rows.n_rows)
         batch = int(np.clip(order.size // STEPS, SMALLEST_BATCH, LARGEST_BATCH))
         n_steps = -(-order.size // batch)
@@ -190,7 +191,7 @@ class _Training:
             self.stale += 1
 
     def _gradient(self, chosen: IntArray) -> tuple[Floats, Floats]:
-        """Return the gradient over some rows, every second time with random holes in them."""
+        """Return the gradient over some rows, with random missing entries every second time."""
         X, odds = dense(self.design.rows, chosen), self.now.odds
         off = np.logaddexp(np.float32(0), odds)
         known: Floats | None = None
@@ -226,7 +227,7 @@ class _Training:
             parts[1][i][...] += np.float32(1 - keep) * (parts[0][i] - parts[1][i])
 
     def _held_loss(self, parameters: Parameters) -> float:
-        """Return the average loss of the rows held out, whole."""
+        """Return the average loss of the held-out rows, complete."""
         off, total = np.logaddexp(np.float32(0), parameters.odds).sum(axis=0), 0.0
         held, k = self.held, self.design.n_classes
         for chosen in np.array_split(

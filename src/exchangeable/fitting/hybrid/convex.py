@@ -1,4 +1,4 @@
-"""Penalised conditional likelihood: a convex fit by SciPy's L-BFGS-B, along a path of penalties."""
+"""Penalised conditional likelihood: a convex problem, solved by L-BFGS-B along a penalty path."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from exchangeable.fitting.hybrid.pooling import pool
 
 @dataclass(frozen=True)
 class Solver:
-    """How conditional fits are made.
+    """Settings of conditional fits.
 
     Attributes
     ----------
     tol : float
-        A fit ends when the largest entry of its scaled gradient is below this, every variable
-        being looked at by itself.
+        A fit stops when the largest entry of its scaled gradient is below this, with every variable
+        considered separately.
     max_iter : int
-        Largest number of iterations.
+        Maximum number of iterations.
     stop : Event, optional
-        Ends a fit at once when it is set; the fit keeps what it has found.
+        Stops a fit at once when it is set; the fit keeps its current parameters.
     """
 
     tol: float = 1e-4
@@ -35,7 +35,7 @@ class Solver:
 
     @property
     def stopped(self) -> bool:
-        """Whether fits are to end."""
+        """Whether fits should stop."""
         return self.stop is not None and self.stop.is_set()
 
 
@@ -46,15 +46,16 @@ class Fit:
     Attributes
     ----------
     base : array of shape (width,)
-        What each class scores for the empty row; of two classes the second against the first.
+        Scores of the classes for the empty row; for two classes, of the second relative to the
+        first.
     slope : array of shape (n_variables, width)
-        What a one adds.
+        What a one adds to the scores.
     scales : array of shape (n_scores,)
-        How much generative scores count.
+        Scales of the generative scores.
     n_iter : int
         Iterations of the solver.
     converged : bool
-        Whether it ended because the gradient vanished.
+        Whether it stopped because the gradient vanished.
     """
 
     base: FloatArray
@@ -69,19 +70,19 @@ class _Interrupted(Exception):
 
 
 class _AtTheStart(Exception):
-    """A fit ends where it began."""
+    """The starting point of a fit."""
 
 
 @dataclass(frozen=True)
 class Centred:
-    """Generative scores around which slopes are fitted.
+    """Generative scores that enter fits as an offset.
 
     Attributes
     ----------
     scores : array of shape (n_scores, n_rows, width)
-        What generative models that have not seen a row say of it.
+        Generative scores of rows, from models that have not seen them.
     scales : array of shape (n_scores,)
-        How much they count.
+        Their scales.
     """
 
     scores: FloatArray
@@ -89,12 +90,12 @@ class Centred:
 
     @classmethod
     def scaled(cls, design: Design, scores: FloatArray, n_jobs: int | None = None) -> "Centred":
-        """Return scores with the scales that are best while no variable adds anything."""
+        """Return scores with the scales that are best if all slopes are zero."""
         scales = pool(design, scores[None], n_jobs)[0] if len(scores) else np.empty(0)
         return cls(scores, scales)
 
     def sum(self) -> FloatArray | float:
-        """Return what the scores add for each row."""
+        """Return the contribution of the scores for each row."""
         return np.tensordot(self.scales, self.scores, 1) if len(self.scores) else 0.0
 
 
@@ -106,7 +107,7 @@ def path(
     n_jobs: int | None = None,
     start: Fit | None = None,
 ) -> Iterator[Fit]:
-    """Yield a fit for each penalty, each starting from the one before: strong penalties first."""
+    """Yield a fit for each penalty, from strong to weak, each starting from the one before."""
     fit = start
     for penalty in penalties:
         fit = solve(merged, centred, penalty, solver, n_jobs, fit)
@@ -116,8 +117,8 @@ def path(
 class _Objective:
     """The average penalised loss, as a function of scaled parameters.
 
-    Each parameter is multiplied by the root of about how much the objective bends along it: with
-    words that are frequent or rare, that makes fits several times shorter.
+    Each parameter is multiplied by the root of about the curvature of the objective along it. With
+    both frequent and rare words, this makes fits several times faster.
     """
 
     def __init__(
@@ -126,7 +127,8 @@ class _Objective:
         self.merged, self.design, self.offset = merged, merged.design, offset
         self.solver, self.begun, self.steepest = solver, False, np.inf
         design = self.design
-        # Of two classes the slopes are ±half the one column, whose square therefore counts half.
+        # For two classes the slopes are ±half the single column, whose square therefore counts
+        # half.
         self.ridge = penalty * (0.5 if design.width == 1 else 1.0)
         bend = (1.0 - 1.0 / design.n_classes) / design.n_classes
         by_line = np.sqrt((bend * merged.ones + self.ridge) / design.total)
@@ -140,7 +142,7 @@ class _Objective:
         return lines[0], self.merged.apart(lines[1:])
 
     def pack(self, fit: Fit) -> FloatArray:
-        """Return the parameters of a fit as the solver sees them."""
+        """Return the parameters of a fit in the solver's form."""
         lines = np.concatenate([fit.base[None], self.merged.together(fit.slope)])
         return np.asarray(lines / self.per_unit[:, None]).ravel()
 
@@ -169,7 +171,7 @@ def solve(
     n_jobs: int | None = None,
     start: Fit | None = None,
 ) -> Fit:
-    """Minimise Σ_i −log P(y_i | x_i) + penalty / 2 · |slope|², slopes being centred over classes.
+    """Minimise Σ_i −log P(y_i | x_i) + penalty / 2 · |slope|², with slopes centred over classes.
 
     The scores of a row are base + Σ_j slope_j + Σ_m scales_m · scores_m.
     """

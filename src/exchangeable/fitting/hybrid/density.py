@@ -1,10 +1,10 @@
-"""What all classes share: P(y | x) does not depend on it, and it makes P(x) a good density.
+"""Shared terms of all classes: they do not change P(y | x), but make P(x) a good density.
 
-Adding v·x and u(n), n being the number of ones, to the scores of all classes leaves P(y | x) alone.
-The likelihood of the rows is concave in v: its gradient is how often each variable is on in the
-rows, minus how often in the model. Where variables are independent given the class, the likelihood
-of the labels given rows with random holes counts as well, which also depends on v: what is hidden
-adds log(1 + exp(slope + v)) to a class's score.
+Adding v·x and u(n), where n is the number of ones, to the scores of all classes does not change P(y
+| x). The likelihood of the rows is concave in v: its gradient is the frequency of each variable in
+the rows minus that in the model. If variables are independent given the class, the likelihood of
+the labels given rows with random missing entries is part of the objective; it depends on v because
+a hidden variable adds log(1 + exp(slope + v)) to a class's score.
 """
 
 from dataclasses import dataclass, replace
@@ -21,25 +21,25 @@ from exchangeable.fitting.hybrid.scores import reduced
 from exchangeable.runtime.interrupts import GivenUp, giving_up
 
 SMOOTHING = 0.5
-"""Rows with a variable on, and off, that are added to those seen."""
+"""Pseudo-rows with a variable on, and off, that are added to those observed."""
 COUNT_ROWS = 8.0
-"""Rows distributed as the model's own numbers of ones that are added to those seen."""
+"""Pseudo-rows, distributed as the model's own numbers of ones, that are added to those observed."""
 N_MASKS = 16
-"""Ways in which variables are hidden."""
+"""Number of random masks."""
 LABELS = 1000.0
-"""How much labels, given rows with holes, count beside the rows."""
+"""Weight of labels given incomplete rows, relative to the rows."""
 TOL, MAX_ITER = 1e-3, 100
 
 
 def with_shared(scores: LogLinear, design: Design, n_jobs: int | None = None) -> LogLinear:
-    """Return the scores with the shared terms under which the rows are likeliest.
+    """Return the scores with the shared terms that maximise the likelihood of the rows.
 
     Parameters
     ----------
     scores : LogLinear
         Scores of the classes.
     design : Design
-        The rows, weighed as they count in P(x).
+        The rows, with their weights in P(x).
     n_jobs : int, optional
         Number of threads.
     """
@@ -49,7 +49,7 @@ def with_shared(scores: LogLinear, design: Design, n_jobs: int | None = None) ->
             with giving_up():
                 hidden = Hidden.of(scores, design, n_jobs) if design.n_classes > 1 else None
                 return _with_slopes(scores, target, hidden, n_jobs)
-        except GivenUp:  # P(y | x) is the same without looking at rows with holes
+        except GivenUp:  # P(y | x) is the same without considering incomplete rows
             return _with_slopes(scores, target, None, n_jobs)
     scores = _with_slopes(scores, target, None, n_jobs)
     if not scores.by_count.size:
@@ -62,16 +62,17 @@ def with_shared(scores: LogLinear, design: Design, n_jobs: int | None = None) ->
 
 @dataclass(frozen=True)
 class Hidden:
-    """Rows some of whose variables are hidden, in several ways.
+    """Rows with some of their variables hidden, by several masks.
 
     Attributes
     ----------
     masks : array of shape (n_masks, n_variables)
-        1 where a variable is hidden, or a column of which variables are features.
+        1 if a variable is hidden, or a column of which variables are features.
     known : array of shape (n_masks, n_rows, width)
-        What the known variables of each row score; of two classes the second against the first.
+        Scores of the known variables of each row; for two classes, of the second relative to the
+        first.
     labels, weights : arrays of shape (n_masks * n_rows,)
-        The classes of the rows, and their weights, which add up to one over all masks.
+        The classes of the rows, and their weights, which sum to one over all masks.
     n_jobs : int, optional
         Number of threads.
     """
@@ -91,10 +92,10 @@ class Hidden:
         columns: IntArray | None = None,
         never: IntArray | None = None,
     ) -> "Hidden":
-        """Hide a random half of the variables, some more and some less, in several ways.
+        """Hide a random part of the variables, about a half, by several masks.
 
-        `columns` says of which column each variable is a feature, if columns are hidden as a whole;
-        `never` which of them are always known.
+        `columns` is the column of which each variable is a feature, if columns are hidden as a
+        whole; `never` marks variables that are always known.
         """
         columns = np.arange(design.n_variables) if columns is None else columns
         rng = np.random.default_rng(0)
@@ -111,9 +112,9 @@ class Hidden:
         return cls(masks.astype(np.float64), np.stack(known), labels, weights, n_jobs)
 
     def by_column(self, log_totals: FloatArray) -> tuple[float, FloatArray]:
-        """Return the average loss, and its gradient by what hidden columns add to the scores.
+        """Return the average loss, and its gradient with respect to the scores of hidden columns.
 
-        The gradient has the width of conditional fits: of two classes, by the second alone.
+        The gradient has the width of conditional fits: for two classes, only the second.
         """
         residuals = self.known + (self.masks @ reduced(log_totals))[:, None]
         by_row = residuals.reshape(self.labels.size, -1)
@@ -122,14 +123,14 @@ class Hidden:
         return loss, self.masks.T @ by_mask
 
     def loss(self, log_totals: FloatArray, chances: FloatArray) -> tuple[float, FloatArray]:
-        """Return the average loss, and its gradient by what is added to all slopes of a variable.
+        """Return the average loss, and its gradient by a shift of all slopes of a variable.
 
         Parameters
         ----------
         log_totals : array of shape (n_variables, n_classes)
             What a variable adds to the scores of the classes if it is hidden.
         chances : array of shape (n_variables, n_classes)
-            How probable it is to be on.
+            The probability that it is on.
         """
         loss, gradient = self.by_column(log_totals)
         return loss, np.einsum("jk,jk->j", gradient, reduced(chances))
@@ -138,7 +139,7 @@ class Hidden:
 def _with_slopes(
     scores: LogLinear, target: FloatArray, hidden: Hidden | None, n_jobs: int | None
 ) -> LogLinear:
-    """Add v under which each variable is on as often as in the rows."""
+    """Add v such that each variable is on as often as in the rows."""
     nothing = np.zeros(1)
     scale = np.sqrt(target * (1 - target))
     start = np.zeros_like(target)
@@ -166,13 +167,13 @@ def _with_slopes(
 
 
 def _switched(slope: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return log(1 + exp(slope)), and its derivative: the chance of a one."""
+    """Return log(1 + exp(slope)), and its derivative: the probability of a one."""
     small = np.exp(-np.abs(slope))
     return np.maximum(slope, 0.0) + np.log1p(small), np.where(slope > 0, 1.0, small) / (1.0 + small)
 
 
 def _moments(scores: LogLinear, n_jobs: int | None) -> tuple[float, FloatArray]:
-    """Return log Z, and how probable each variable is to be on."""
+    """Return log Z, and the probability of each variable being on."""
     mixture, log_total = normalised(scores, n_jobs)
     n, k = scores.slope.shape
     nothing = Observed.from_symbols(np.full((1, n), UNASSIGNED, dtype=np.int8))
@@ -181,7 +182,7 @@ def _moments(scores: LogLinear, n_jobs: int | None) -> tuple[float, FloatArray]:
 
 
 def _with_counts(scores: LogLinear, counts: FloatArray, n_jobs: int | None) -> LogLinear:
-    """Add u under which the numbers of ones are distributed as in the rows, nearly."""
+    """Add u such that the number of ones is distributed nearly as in the rows."""
     mixture, _ = normalised(scores, n_jobs)
     by_class = [blocks[0] for blocks in mixture.model.count_probabilities()]
     share = np.maximum(np.exp(mixture.log_prior) @ np.stack(by_class), 1e-300)

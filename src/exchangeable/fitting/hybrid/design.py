@@ -1,4 +1,4 @@
-"""Rows with labels and weights as conditional fits read them: by row and by variable."""
+"""Labelled, weighted rows in the form that conditional fits need: by row and by variable."""
 
 import itertools
 from dataclasses import dataclass, field
@@ -16,8 +16,8 @@ from exchangeable.fitting.hybrid import kernels
 from exchangeable.runtime.threads import row_ranges, run
 
 PARTS, PART = 16, 1 << 15
-"""Rows and variables are cut into at most this many parts, of at least this many entries, whatever
-the number of threads."""
+"""Rows and variables are divided into at most this many parts, of at least this many entries,
+whatever the number of threads."""
 
 NO_NUMBERS = np.empty((0, 0))
 ALL_SCORED = np.empty(0, dtype=np.bool_)
@@ -45,16 +45,15 @@ class Design:
     labels : array of shape (n_rows,)
         The number of each row's class.
     weights : array of shape (n_rows,)
-        How much each row counts.
+        Weight of each row.
     n_classes : int
         Number of classes.
     numbers : array of shape (n_rows, n_numbers) or (0, 0)
-        Variables that are numbers, which follow those of `rows`.
+        Variables that are numbers; they follow those of `rows`.
     scored : array of bool of shape (n_variables,) or (0,)
-        Which variables generative scores look at; empty for all of `rows`.
+        Which variables generative scores use; empty for all of `rows`.
     hidden_together : array of int of shape (n_variables,) or (0,)
-        Numbers that variables share if they are known or hidden together; empty where each is so by
-        itself.
+        Group numbers of variables that are known or hidden together; empty if each is by itself.
     """
 
     rows: Rows
@@ -67,22 +66,22 @@ class Design:
 
     @property
     def n_variables(self) -> int:
-        """Number of variables, numbers among them."""
+        """Number of variables, including numbers."""
         return self.rows.n_variables + int(self.numbers.shape[1])
 
     @property
     def width(self) -> int:
-        """Number of columns that slopes have: of two classes one is enough."""
+        """Number of columns of the slopes: one is enough for two classes."""
         return 1 if self.n_classes == 2 else self.n_classes
 
     @cached_property
     def total(self) -> float:
-        """The weight of all rows together."""
+        """The total weight of the rows."""
         return float(self.weights.sum())
 
     @cached_property
     def columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Where the rows of each variable begin, and the rows in which it is on."""
+        """First entry of each variable, and the rows in which it is on."""
         ones = np.ones(self.rows.indices.size, dtype=np.int8)
         shape = (self.rows.n_rows, self.rows.n_variables)
         matrix = sp.csr_array((ones, self.rows.indices, self.rows.indptr), shape=shape).tocsc()
@@ -90,7 +89,7 @@ class Design:
 
     @cached_property
     def ones(self) -> FloatArray:
-        """The weight of the rows in which each variable is on; of numbers, times their squares."""
+        """The weight of the rows in which each variable is on; for numbers, times their squares."""
         weights = np.repeat(self.weights, np.diff(self.rows.indptr))
         ones = np.bincount(self.rows.indices, weights, self.rows.n_variables)
         squares = self.weights @ self.numbers**2 if self.numbers.size else np.empty(0)
@@ -125,7 +124,7 @@ class Design:
     def gather(
         self, residuals: FloatArray, n_jobs: int | None = None, out: FloatArray | None = None
     ) -> FloatArray:
-        """Return for each variable the sum over rows of its value times their residuals.
+        """Return the sum over rows of value times residual, for each variable.
 
         If `out` is given, the sums are added to it.
         """
@@ -162,7 +161,7 @@ def settle(
 
 
 def _spans(indptr: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Cut lines into parts with about the same number of entries."""
+    """Divide lines into parts with about the same number of entries."""
     n_lines = indptr.size - 1
     n_parts = int(np.clip((indptr[-1] + n_lines) // PART, 1, PARTS))
     goals = np.linspace(0, indptr[-1] + n_lines, n_parts + 1)[1:-1]

@@ -1,8 +1,7 @@
-"""Inner loops of conditional fits: residuals of a softmax by row, gradients by variable.
+"""Inner loops of conditional fits: softmax residuals by row, gradients by variable.
 
-Both gather and write each line once, so that threads share nothing and results do not depend on
-how many there are. Of two classes one is enough: with a single column of slopes the classes score
-0 and that column.
+Both read and write each line once, so that threads share nothing and results do not depend on their
+number. For two classes a single column of slopes is enough: the classes score 0 and that column.
 """
 
 import numpy as np
@@ -13,11 +12,11 @@ from exchangeable.runtime.kernels.vectors import logarithm, scaled_power
 
 _compile = compiled(fastmath={"contract", "reassoc"})
 LOG_LEAST = -700.0
-"""Exponentials of less are not told apart."""
+"""Smaller exponents are treated as this one."""
 NARROW = np.uint64(8)
 """With at most this many columns, four are summed at a time; wider lines are read as a whole."""
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-"""Unsigned, so that no index counts from the end, which would take a test for each."""
+"""Unsigned, because negative indices would need a test for each access."""
 
 
 @for_kernels(fastmath={"reassoc"}, forceinline=True)
@@ -31,9 +30,10 @@ def _sum_of(values, chosen, begin, end):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath={"contract"})
 def add_lines(indptr, chosen, first, last, lines, out):  # type: ignore[no-untyped-def]
-    """Add to each line of `out` those of `lines` that are chosen for it.
+    """Add the selected `lines` to each line of `out`.
 
-    Forwards these are the slopes of a row's ones, backwards the residuals of a variable's rows.
+    In the forward pass these are the slopes of a row's ones, in the backward pass the residuals of
+    a variable's rows.
     """
     flat, width = lines.ravel(), np.uint64(lines.shape[1])
     for i in range(first, last):
@@ -71,7 +71,7 @@ def add_lines(indptr, chosen, first, last, lines, out):  # type: ignore[no-untyp
 
 @inlined
 def _settle_two(margins, first, last, labels, weights):  # type: ignore[no-untyped-def]
-    """Do what `settle` does with the scores of the second of two classes against the first."""
+    """Do the same as `settle` for the scores of the second of two classes relative to the first."""
     loss = 0.0
     for row in range(first, last):
         margin = margins[row] if labels[row] else -margins[row]
@@ -112,7 +112,7 @@ def settle(scores, first, last, labels, weights):  # type: ignore[no-untyped-def
 def unscale(z, per_unit, ridge, lines, gradient):  # type: ignore[no-untyped-def]
     """Write lines of parameters and the gradient of their penalty; return their summed squares.
 
-    The first line, what classes score for the empty row, is not penalised.
+    The first line, the scores for the empty row, is not penalised.
     """
     width, squares = lines.shape[1], 0.0
     for i in range(lines.shape[0]):

@@ -1,4 +1,4 @@
-"""SciPy's L-BFGS-B, ended by the gradient."""
+"""SciPy's L-BFGS-B, stopped by the gradient."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from exchangeable.arrays import FloatArray
 
 MEMORY = 6
-"""Steps that the solver remembers."""
+"""Number of steps that the solver stores."""
 
 
 def lbfgs(
@@ -20,7 +20,7 @@ def lbfgs(
     bounds: Sequence[tuple[float | None, float | None]] | None = None,
     callback: Callable[[FloatArray], None] | None = None,
 ) -> tuple[FloatArray, int]:
-    """Return where the largest entry of the gradient is below `tol`, and the iterations.
+    """Return a point at which the largest entry of the gradient is below `tol`, and the iterations.
 
     >>> x, _ = lbfgs(lambda x: (float(x @ x), 2 * x), np.ones(3), 1e-9, 100)
     >>> bool(np.abs(x).max() < 1e-8)

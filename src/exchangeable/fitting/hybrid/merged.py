@@ -1,9 +1,9 @@
-"""Rows as the solver sees them: variables that are on in the same single row are one.
+"""Merging variables that are on in the same single row, to make the problem smaller.
 
-Half of the words of a collection of texts are in one text only. Penalised slopes of such variables
-are equal, so one line stands for them all: √c times the slope, c being how many they are. Sums of
-squares, and with them all steps of the solver, are then what they would be if the variables were
-apart. Variables that are never on have slope 0.
+Half of the words of a collection of texts occur in only one text. The penalised slopes of such
+variables are equal, so one line represents all c of them: √c times the slope. Sums of squares, and
+with them all steps of the solver, are then the same as without merging. Variables that are never on
+have slope 0.
 """
 
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ from exchangeable.fitting.hybrid.design import Design
 
 @dataclass(frozen=True)
 class Merged:
-    """Labelled rows; the first lines of slopes are variables, those that follow are rows.
+    """Labelled rows; the first lines of slopes belong to variables, the following ones to rows.
 
     Attributes
     ----------
     design : Design
-        The rows with the variables that are on in several of them, and with all numbers.
+        The rows with the variables that are on in several of them, and all numbers.
     kept : array of shape (n_kept,)
-        Which variables these are, numbers among them.
+        Which variables these are, including numbers.
     single : array of shape (n_single,)
-        The variables that are on in one row.
+        The variables that are on in only one row.
     line : array of shape (n_single,)
-        The number of each one's row in `rows`.
+        The number of that row in `rows`.
     rows : array of shape (n_merged,)
         The rows that have such variables.
     root : array of shape (n_merged, 1)
-        Root of how many each has.
+        Square root of the number of these variables, for each of these rows.
     n_variables : int
-        Number of variables, all told.
+        Total number of variables.
     """
 
     design: Design
@@ -47,7 +47,7 @@ class Merged:
 
     @classmethod
     def of(cls, design: Design) -> "Merged":
-        """Merge what is on in the same single row."""
+        """Merge variables that are on in the same single row."""
         rows = design.rows
         times = np.bincount(rows.indices, minlength=rows.n_variables)
         several = times > 1
@@ -74,7 +74,7 @@ class Merged:
 
     @property
     def roots(self) -> FloatArray:
-        """Root of how many variables each line stands for."""
+        """Square root of the number of variables that each line represents."""
         return np.concatenate([np.ones(self.kept.size), self.root[:, 0]])
 
     def apart(self, lines: FloatArray) -> FloatArray:
@@ -85,7 +85,7 @@ class Merged:
         return slope
 
     def together(self, slope: FloatArray) -> FloatArray:
-        """Return the lines of slopes; those of variables that are merged are averaged."""
+        """Return the lines of slopes; those of merged variables are averaged."""
         sums = np.zeros((self.rows.size, slope.shape[1]))
         np.add.at(sums, self.line, slope[self.single])
         return np.concatenate([slope[self.kept], sums / self.root])

@@ -1,4 +1,4 @@
-"""What the classifier's own family says of rows, as log-linear scores."""
+"""The score of the classifier's own family, as a log-linear score."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,24 +17,24 @@ from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.hybrid.design import Design
 
 LARGEST = 4096
-"""Most variables with which scores that are not linear are tried: the time to normalise look-ups by
-counts grows as the square of how many there are."""
+"""Maximum number of variables for which scores that are not linear are tried: the time to normalise
+look-ups by counts grows quadratically."""
 TAIL = 10
-"""Numbers of ones by whose look-ups those of larger numbers are extrapolated."""
+"""Number of counts from whose look-ups those of larger counts are extrapolated."""
 
 
 @dataclass(frozen=True)
 class OwnFamily:
-    """The family that a classifier asks for, and how it is fitted.
+    """The family of a classifier, and how it is fitted.
 
     Attributes
     ----------
     spec : FamilySpec
         The family.
     problem : Problem
-        Blocks and priors, still without rows.
+        Blocks and priors, without rows.
     rule : StopRule
-        When its fit ends.
+        When its fit stops.
     """
 
     spec: FamilySpec
@@ -42,7 +42,7 @@ class OwnFamily:
     rule: StopRule
 
     def scores(self, design: Design, n_jobs: int | None = None) -> LogLinear:
-        """Fit the family to rows, of which each class has some, and return its scores."""
+        """Fit the family to rows of all classes, and return its scores."""
         spec, problem = self.spec, self.problem
         model: Any
         if spec.direct is not None and problem.pooling is None:
@@ -60,10 +60,10 @@ class OwnFamily:
     def out_of_fold(
         self, design: Design, fold: IntArray, n_folds: int, asked: bool, n_jobs: int | None = None
     ) -> FloatArray | None:
-        """Return what fits to the other folds say of each row.
+        """Return the scores of each row by fits to the other folds.
 
-        None if they lack a class; or if to normalise their scores would take too long, unless they
-        are asked for.
+        None if these lack a class, or if normalising their scores would take too long, unless the
+        scores were requested.
         """
         out = np.empty((design.rows.n_rows, design.n_classes))
         for f in range(n_folds):
@@ -78,7 +78,7 @@ class OwnFamily:
 
 
 def finite(scores: LogLinear) -> LogLinear:
-    """Return scores without −inf: numbers of ones never seen continue the line of those before."""
+    """Return scores without −inf: counts never seen are extrapolated linearly."""
     by_count = scores.by_count
     if not by_count.size or np.isfinite(by_count).all():
         return scores

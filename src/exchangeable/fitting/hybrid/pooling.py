@@ -1,4 +1,4 @@
-"""Several predictors as one: their scores added, by how much each helps on rows it has not seen."""
+"""Pooling: a weighted sum of several predictors' scores, with weights from held-out rows."""
 
 import numpy as np
 
@@ -8,32 +8,32 @@ from exchangeable.fitting.hybrid.lbfgs import lbfgs
 
 TOL, MAX_ITER = 1e-5, 500
 HIDDEN = 0.5
-"""How much rows with holes count beside whole ones."""
+"""Weight of incomplete rows, relative to complete ones."""
 RIDGE = 1e-3
-"""Penalty of the square of a scale, when the scores have variance 1, and of what is added, with up
-to 1,000 rows; with more it is one row's share."""
+"""Penalty of the square of a scale, for scores with variance 1, and of the base, for up to 1,000
+rows; with more rows it is one row's share."""
 
 
 def pool(
     design: Design, views: FloatArray, n_jobs: int | None = None
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return scales of at least 0 and a base under which the labels are likeliest.
+    """Return non-negative scales and a base that maximise the likelihood of the labels.
 
     Parameters
     ----------
     design : Design
-        Rows with labels.
+        Labelled rows.
     views : array of shape (n_views, n_predictors, n_rows, width)
-        What each predictor says of rows it was not fitted to: of whole rows first, then of rows
-        some of whose variables are hidden, which count as much as whole ones together. Each view
-        has a base of its own.
+        Each predictor's scores of rows that it was not fitted to: of complete rows first, then of
+        rows with some variables hidden, which together have the weight of the complete ones. Each
+        view has its own base.
     n_jobs : int, optional
         Number of threads.
 
     Returns
     -------
     scales, base, loss
-        The scales; the base, of shape (width,), and the average loss of whole rows.
+        The scales; the base, of shape (width,), and the average loss of complete rows.
     """
     (n_views, m), total = views.shape[:2], design.total
     ridge = min(RIDGE, 1.0 / total)

@@ -1,4 +1,4 @@
-"""`Hybrid`: how users say in which way classes are trained."""
+"""`Hybrid`: the settings of hybrid training."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,34 +11,34 @@ from exchangeable.fitting.hybrid.scores import SCORES
 
 FAMILY = "family"
 PENALTIES = (32.0, 8.0, 2.0, 0.5)
-"""Tried by default, strong ones first."""
+"""The default penalties, strong ones first."""
 
 
 class Hybrid(BaseEstimator):
-    """How a classifier is trained for its predictions, beside being a distribution of its rows.
+    """Settings for training a classifier on its labels while keeping a distribution of the rows.
 
-    Wherever `ExchangeableClassifier` takes `training`, the word ``"hybrid"`` stands for
-    ``Hybrid()``, and ``"discriminative"`` for ``Hybrid(scores=())``. The settings can be searched,
-    as in ``GridSearchCV(model, {"training__penalty": [1.0, 10.0]})``.
+    For the parameter `training` of `ExchangeableClassifier`, ``"hybrid"`` is short for ``Hybrid()``
+    and ``"discriminative"`` for ``Hybrid(scores=())``. The settings can be searched, as in
+    ``GridSearchCV(model, {"training__penalty": [1.0, 10.0]})``.
 
     Parameters
     ----------
     scores : sequence of {"multinomial", "complement", "family"}
-        Generative scores that help: log-shares of the variables among the ones of a class, and of
-        all other classes, as in `MultinomialNB` and `ComplementNB`; and what the classifier's own
-        `family` says.
+        Generative scores used as additional features: log-shares of the variables among the ones of
+        a class, and of all other classes, as in `MultinomialNB` and `ComplementNB`; and the score
+        of the classifier's own `family`.
     penalty : float or sequence of float, optional
-        λ of λ/2·Σ weight² (1/C of `LogisticRegression`), or several to combine; by default 32, 8,
-        2 and 0.5.
+        λ of λ/2·Σ weight² (1/C of `LogisticRegression`), or several to combine; by default 32, 8, 2
+        and 0.5.
     scales : sequence of float, optional
-        How much each score counts; by default what cross-validation says.
+        The scale of each score; by default chosen by cross-validation.
     n_folds : int, default=5
-        Folds of the cross-validation, and of scores of rows that a model has not seen.
+        Number of folds of the cross-validation, and for the scores of rows that a model has not
+        seen.
     n_components : int, default=1
-        Number of components per class. With several, a mixture per class is trained by its
-        gradient.
+        Number of components per class. With several, a mixture per class is trained by gradient.
     warm_start : bool, default=False
-        Whether to start from the weights of the last fit.
+        Whether to start from the weights of the previous fit.
 
     Examples
     --------
@@ -68,22 +68,22 @@ class Hybrid(BaseEstimator):
 
 @dataclass(frozen=True)
 class Checked:
-    """The same settings, checked.
+    """The same settings, validated.
 
     Attributes
     ----------
     names : tuple of str
         The linear scores.
     family : bool
-        Whether the family's own score is one.
+        Whether to use the family's own score.
     penalties : tuple of float
         Penalties, the strongest first.
     scales : tuple of float, optional
-        The scales of `names`, and of the family's score after them.
+        The scales of `names`, followed by that of the family's score.
     n_folds, n_components : int
-        Numbers of folds, and of components per class.
+        Number of folds, and of components per class.
     warm_start : bool
-        Whether to start from the last fit.
+        Whether to start from the previous fit.
     """
 
     names: tuple[str, ...]
@@ -96,7 +96,7 @@ class Checked:
 
 
 def checked(settings: Hybrid) -> Checked:
-    """Refuse values that make no sense, and fill in what is left open."""
+    """Validate the settings, and fill in defaults."""
     known = (*SCORES, FAMILY)
     names = settings.scores
     if isinstance(names, str) or not isinstance(names, Iterable):

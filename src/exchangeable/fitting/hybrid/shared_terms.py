@@ -1,8 +1,8 @@
-"""The terms that all classes share, where columns are of any kind: they make P(x) a good density.
+"""Shared terms of all classes, for columns of any kind: they make P(x) a good density.
 
-The likelihood of the rows is concave in the terms, except for how measurements spread. That
-of the labels given rows with columns hidden at random counts as well: what is hidden adds the
-logarithm of its total to a class's score.
+The likelihood of the rows is concave in these terms, except for the variance of measurements. The
+likelihood of the labels given rows with randomly hidden columns is part of the objective: a hidden
+column adds the logarithm of its total to a class's score.
 """
 
 import numpy as np
@@ -17,26 +17,26 @@ from exchangeable.fitting.hybrid.design import Design
 from exchangeable.fitting.hybrid.lbfgs import lbfgs
 
 LABELS = 300.0
-"""How much labels, given rows with holes, count beside the rows."""
+"""Weight of labels given incomplete rows, relative to the rows."""
 
 
 def typed_mixture(
     features: Features, scores: LogLinear, design: Design, n_jobs: int | None = None
 ) -> Mixture:
-    """Return the mixture of linear scores whose shared terms make rows and labels likeliest.
+    """Return the mixture for linear scores, with the best shared terms for rows and labels.
 
     Parameters
     ----------
     features : Features
-        What the rows of `design` are made of.
+        The features that the rows of `design` consist of.
     scores : LogLinear
         Linear scores of the classes.
     design : Design
-        The rows, weighed as they count in P(x).
+        The rows, with their weights in P(x).
     n_jobs : int, optional
         Number of threads.
     """
-    # What is hidden of columns that depend on each other depends on what is known.
+    # If columns depend on each other, hidden ones depend on known ones.
     hidden = None
     if design.n_classes > 1:
         hidden = Hidden.of(scores, design, n_jobs, features.columns, never=features.together)
@@ -50,7 +50,7 @@ def typed_mixture(
         if hidden is not None:
             n_columns = hidden.masks.shape[1]
             loss, by_column = hidden.by_column(found.log_totals[:n_columns])
-            if by_column.shape[1] == 1:  # two classes: the second is scored against the first
+            if by_column.shape[1] == 1:  # two classes: the second is scored relative to the first
                 by_column = np.concatenate([-by_column, by_column], axis=1)
             grown[:n_columns] += LABELS * by_column
             value += LABELS * loss

@@ -1,4 +1,4 @@
-"""What training other than generative returns."""
+"""The result of training other than generative."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ from exchangeable.fitting.hybrid.convex import Fit
 
 @dataclass(frozen=True)
 class Trained:
-    """What hybrid training has found.
+    """The result of hybrid training.
 
     Attributes
     ----------
@@ -20,13 +20,13 @@ class Trained:
     n_iter : int
         Iterations of all fits to all rows, or epochs of training by gradient.
     converged : bool
-        Whether all ended because nothing more was to be gained.
+        Whether all fits converged.
     loss : float
-        Average loss of rows held out; NaN where none were.
+        Average loss of held-out rows; NaN if there were none.
     scales : dict from name to float
-        How much each generative score counts.
+        The scale of each generative score.
     shares : array of shape (n_penalties,)
-        How much the fits with each penalty count.
+        The weight of the fits with each penalty.
     fits : list of Fit
         The fits to all rows, those without generative scores first.
     """

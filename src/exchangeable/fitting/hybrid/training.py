@@ -1,4 +1,4 @@
-"""Hybrid training: conditional fits beside generative scores, pooled, and made into a mixture."""
+"""Hybrid training: conditional fits with generative scores, pooled, and converted to a mixture."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,8 +22,8 @@ from exchangeable.runtime.interrupts import GivenUp
 
 Finish = Callable[[LogLinear, Design, int | None], Mixture]
 LEAST_GAIN = 0.1
-"""Share of the loss that the family's own score must take away, if it is not linear: look-ups and
-pairs make answers about rows with holes slower."""
+"""Share by which the family's own score must reduce the loss if it is not linear, because look-ups
+and pairs make incomplete rows slower."""
 
 
 def train(
@@ -36,22 +36,22 @@ def train(
     n_jobs: int | None = None,
     finish: Finish | None = None,
 ) -> Trained:
-    """Train classes for their predictions, and make them a mixture whose P(x) is good.
+    """Train classes on their labels, and convert them to a mixture with a good density P(x).
 
     Parameters
     ----------
     design : Design
-        The rows, weighed by the weights of their classes too.
+        The rows, whose weights include those of their classes.
     settings, own, solver, start, n_jobs
         As `Candidates` takes them.
     weights : array of shape (n_rows,)
-        How much each row counts in P(x).
+        Weight of each row in P(x).
     finish : callable, optional
-        Turns scores and rows into a mixture; by default one of binary variables.
+        Converts scores and rows to a mixture; by default one of binary variables.
     """
     finish = _binary if finish is None else finish
     plain = replace(design, weights=weights)
-    if design.n_classes == 1:  # there is nothing to tell apart
+    if design.n_classes == 1:  # there is nothing to distinguish
         scores = LogLinear(np.zeros(1), np.zeros((design.n_variables, 1)))
         shares = np.zeros(len(settings.penalties))
         return Trained(finish(scores, plain, n_jobs), 0, True, np.nan, shares=shares)
@@ -67,13 +67,13 @@ def train(
 
 
 def _binary(scores: LogLinear, design: Design, n_jobs: int | None) -> Mixture:
-    """Return binary variables with these scores, and shared terms that suit the rows."""
+    """Return binary variables with these scores, and shared terms fitted to the rows."""
     return normalised(with_shared(scores, design, n_jobs), n_jobs)[0]
 
 
 @dataclass(frozen=True)
 class _Weighed:
-    """How much each candidate counts, and the family's own score; what is added; the loss."""
+    """The weight of each candidate and of the family's own score; the base; the loss."""
 
     scales: FloatArray
     own: float
@@ -82,7 +82,7 @@ class _Weighed:
 
 
 def _weigh(candidates: Candidates, fits: list[Fit]) -> _Weighed:
-    """Choose scales by rows held out; one candidate alone is taken as it is."""
+    """Choose scales on held-out rows; a single candidate is taken as it is."""
     design, own_held = candidates.design, candidates.own_held
     alone = np.zeros(len(fits))
     alone[len(fits) - 1 - len(candidates.settings.penalties) // 2] = 1.0
@@ -110,7 +110,7 @@ def _weigh(candidates: Candidates, fits: list[Fit]) -> _Weighed:
 
 
 def _scales(candidates: Candidates, fits: list[Fit], weighed: _Weighed) -> dict[str, float]:
-    """Return how much each generative score counts in the end."""
+    """Return the total scale of each generative score."""
     names = list(candidates.names)
     totals = np.zeros(len(names))
     for scale, fit in zip(weighed.scales, fits, strict=True):
@@ -142,7 +142,7 @@ def _combined(
 
 
 def _widened(columns: Any) -> FloatArray:
-    """Return one column per class: of two classes ±half the one there is."""
+    """Return one column per class: for two classes ±half of the single column."""
     if columns.shape[1] > 1:
         return np.asarray(columns)
     return np.concatenate([-0.5 * columns, 0.5 * columns], axis=1)

@@ -1,1 +1,1 @@
-"""The search for a density: what is fitted next, what was found, how it is joined or compressed."""
+"""The search for a density: choosing the next fits, joining the results, and compressing them."""

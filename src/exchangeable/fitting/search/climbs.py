@@ -7,38 +7,39 @@ from exchangeable.fitting.search.portfolio import Group, Portfolio
 from exchangeable.fitting.search.trials import Settings
 
 FIRST_GAIN, MOST_GAIN = 4e-3, 2e-2
-"""What varying the settings of a family gains at first, as a part of its log-likelihood, about, and
-the most that is expected where they have gained much before."""
+"""Expected gain from varying the settings of a family, relative to its log-likelihood: initially,
+and at most, if variations have gained much before."""
 LEAST_WEIGHT = 0.02
-"""Families that do not count yet are taken for ones with this share."""
+"""Families that are not part of the join yet are treated as if they had this share."""
 UP, DOWN, AHEAD = 8.0, 0.5, 2.0
-"""What more and fewer components promise, and what has helped, taken together, beside the rest.
+"""Expected gains of more components, of fewer, and of all past improvements combined, relative to
+other variations.
 
-Searches begin with few components, which are quick.
+Searches begin with few components, which are fast to fit.
 """
 NAMES = ("n_components", "pooling", "shrinkage", "own")
 
 
 @dataclass
 class Climb:
-    """How far the settings of one family have been varied.
+    """The progress of varying the settings of one family.
 
     Attributes
     ----------
     family : str
         The family.
     portfolio : Portfolio
-        What was fitted.
+        All fits so far.
     most : int
-        Largest number of components.
+        Maximum number of components.
     step : int
-        Number of the factors by which settings are varied.
+        Index of the factors by which settings are currently varied.
     around : Settings, optional
-        The settings that were varied last.
+        The settings that were last varied.
     gain : float
-        What a variation of all settings is expected to gain, as a part of the log-likelihood.
+        Expected gain of varying all settings, relative to the log-likelihood.
     tried : set of Settings
-        What was fitted, or could not be.
+        Settings that were fitted, or could not be.
     """
 
     family: str
@@ -51,14 +52,14 @@ class Climb:
     _ahead: list[Settings] = field(default_factory=list)
 
     def neighbours(self, others: Sequence[Group]) -> list[tuple[Settings, float]]:
-        """Return the settings to try next, around the best so far, and what each promises.
+        """Return the settings to try next, around the best so far, each with its expected gain.
 
-        The latter is a part of what is expected of all.
+        The gain is a fraction of that expected from all of them.
 
         Parameters
         ----------
         others : sequence of Group
-            The best of other families, whose sizes are tried too.
+            The best fits of other families, whose sizes are tried too.
         """
         best = self.portfolio.best_of(self.family)
         if best is None:
@@ -83,12 +84,12 @@ class Climb:
         return []
 
     def expected(self) -> float:
-        """Return what all neighbours together are expected to gain for the join."""
+        """Return the gain for the join that is expected from all neighbours together."""
         weight = max(self.portfolio.share_of(self.family), LEAST_WEIGHT)
         return weight * self.gain * abs(self.portfolio.worth)
 
     def _follow(self, best: Group) -> None:
-        """If something was better than the settings varied last, go on from all that was."""
+        """If a variation was better than the last settings, try all improvements at once."""
         before, self.around = self.around, best.settings
         if before is None or before == best.settings:
             return

@@ -1,11 +1,11 @@
-"""Smaller mixtures that are nearly as good: fewer components, with other weights and parameters.
+"""Compression of a mixture: fewer components with new weights and parameters, nearly as good.
 
-Where a family can (`FamilySpec.compact`), its components are merged and their parameters made of
-factors; of others the components are kept that weigh most. Or the components of all families are
-kept that rows drawn from the mixture need most, and fitted again by EM to rows drawn from all
-components of their family: they take over what the others have stood for. No parameters and no
-weights are fitted to the rows by which the loss is judged; these only choose: among such ways, what
-goes to which family, and the rank of the factors.
+There are two approaches. In the first, components are merged and their parameters factorised at low
+rank if the family supports it (`FamilySpec.compact`), and other families keep their heaviest
+components. In the second, the components of all families that drawn rows need most are kept and
+refitted by EM to rows drawn from all components of their family, which they replace. No parameters
+or weights are fitted to the rows by which the loss is judged: these only choose between such
+alternatives, the sizes of the families, and the rank of the factors.
 """
 
 from collections.abc import Callable, Container, Sequence
@@ -31,24 +31,24 @@ from exchangeable.fitting.search.trials import NO_BLOCKS, NamedBlocks
 from exchangeable.runtime.threads import run
 
 CELLS = 1 << 26
-"""Scores of drawn rows by components that are held at once."""
+"""Number of scores (drawn rows by components) held at a time."""
 FEWEST_ROWS, MOST_ROWS, ROWS_PER_COMPONENT = 10_000, 40_000, 16
-"""Rows that are drawn."""
+"""Minimum and maximum number of drawn rows, and their number per component."""
 WEIGHT_STEPS = 30
-"""Of the EM that fits weights."""
+"""Steps of the EM that fits weights."""
 NO_WEIGHT = 1e-9
 SHORTER = 0.95
 REFIT = StopRule(tol=1e-3, max_iter=20, patience=2)
 POOLING, SHRINKAGE = 0.5, 1.0
-"""Pseudo-rows of components that are fitted again; rows are drawn as many as are wanted."""
+"""Pseudo-rows of components that are refitted; rows can be drawn in any number."""
 RATIOS = (1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
-"""How many times smaller a mixture is tried to be, where a loss is given."""
+"""Reduction factors that are tried if a loss is given."""
 RANKS = (3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32, None)
-"""Of factors; None is for parameters that are not made of factors."""
+"""Ranks of the factors; None means that parameters are not factorised."""
 FIRST_RANK = 5
-"""The number of the rank that is tried first."""
+"""Index of the rank that is tried first."""
 PARTS_LEFT = (0.0, 0.25, 0.5, 1.0)
-"""How much is tried to be left of the families that are not compact."""
+"""Fractions of the families without `compact` that are tried."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class Compressed:
     Attributes
     ----------
     mixture : Mixture
-        What is left.
+        The smaller mixture.
     parts : list of int
-        The parts of the mixture of which something is left.
+        The parts of the original mixture that are not dropped completely.
     before, after : float
-        Average log-likelihood of the rows that judge, under both mixtures.
+        Average log-likelihood of the validation rows under both mixtures.
     """
 
     mixture: Mixture
@@ -72,13 +72,13 @@ class Compressed:
 
     @property
     def loss(self) -> float:
-        """What was lost, as a part of the log-likelihood."""
+        """The relative loss of log-likelihood."""
         return (self.before - self.after) / abs(self.before)
 
 
 @dataclass(frozen=True)
 class Compressor:
-    """Makes a mixture smaller.
+    """Compresses a mixture.
 
     Attributes
     ----------
@@ -87,15 +87,15 @@ class Compressor:
     families : sequence of str
         The family of each of its parts.
     judges : Examples
-        Rows by which the loss is judged, which were not fitted.
+        Validation rows, by which the loss is judged.
     seed : int
         Seed of all draws.
     n_jobs : int, optional
         Number of threads.
     named : NamedBlocks
-        The blocks with statistics, which some parts may have.
+        The blocks with statistics that some parts may have.
     report : callable
-        Is told how it goes, in a line.
+        Receives the progress, in one line.
     stop : Event
         Ends it, when set, with what was found so far.
     """
@@ -110,9 +110,9 @@ class Compressor:
     stop: Event = field(default_factory=Event)
 
     def to_loss(self, loss: float) -> Compressed:
-        """Return the smallest mixture that is found which loses at most so much of the likelihood.
+        """Return the smallest mixture found that loses at most this share of log-likelihood.
 
-        It is the mixture itself if even the largest smaller one that is tried loses more.
+        It is the mixture itself if even the largest compressed one loses more.
         """
         smallest = self._judged(self.mixture, list(range(len(self.families))))
         low, high = 0, len(RATIOS)
@@ -141,10 +141,10 @@ class Compressor:
         return self._judged(*best)
 
     def _compact(self, n_parameters: int) -> tuple[Mixture, list[int]] | None:
-        """Return the best of compact families beside others, None if there are none.
+        """Return the best mixture with compact families, None if there are none.
 
-        From one rank, and one part that is left of other families, it goes on to the next ones as
-        long as that pays.
+        Beginning with one rank, and one fraction of the other families, it moves to neighbouring
+        ones as long as that helps.
         """
         if not any(part.spec.compact for part in self._parts):
             return None
@@ -167,7 +167,7 @@ class Compressor:
     def _candidate(
         self, n_parameters: int, rank: int | None, left: float
     ) -> tuple[Mixture, list[int]] | None:
-        """Return compact families with factors of a rank, beside what is left of the others."""
+        """Return a mixture with compact families at some rank, and part of the other families."""
         rng = np.random.default_rng([self.seed, n_parameters, rank or 0])
         others = [part for part in self._parts if not part.spec.compact]
         made = [part.thinned(left) for part in others if left] if left < 1 else others
@@ -193,12 +193,12 @@ class Compressor:
         return joined, [made[n].number for n in kept]
 
     def _worth(self, mixture: Mixture) -> float:
-        """Return the average log-likelihood of the rows that judge."""
+        """Return the average log-likelihood of the validation rows."""
         return mixture.log_likelihood(self.judges, self.n_jobs) / self.judges.total
 
     @cached_property
     def _begin(self) -> list[tuple[int, int]]:
-        """The numbers of ranks and parts left that are tried first: the latest best, once known."""
+        """The rank and the fraction to try first, by index: the latest best, once known."""
         return [(FIRST_RANK, number) for number in range(len(PARTS_LEFT))]
 
     @cached_property
@@ -265,7 +265,7 @@ class Compressor:
     def _weighed(
         self, mixture: Mixture, parts: list[int], rows: Observed
     ) -> tuple[Mixture, list[int]]:
-        """Return a mixture with weights that suit rows, and the parts that have some."""
+        """Return a mixture with weights fitted to rows, and the parts with positive weight."""
         weights = fit_weights(mixture, rows, self.n_jobs)
         alive = np.flatnonzero(weights > NO_WEIGHT)
         model = mixture.model if alive.size == weights.size else mixture.model.only(alive)
@@ -274,7 +274,7 @@ class Compressor:
         return Mixture(model, log_prior), [parts[number] for number in left]
 
     def _refitted(self, kept: IntArray, weights: FloatArray, rng: np.random.Generator) -> Mixture:
-        """Return some components, those of each part fitted to rows drawn from the whole part."""
+        """Return some components, those of each part refitted to rows drawn from the whole part."""
         parts = parts_of(self.mixture.model)
         refitted, shares, begin = list[Mixture](), list[float](), 0
         for part, family in zip(parts, self.families, strict=True):
@@ -296,7 +296,7 @@ class Compressor:
     def _fitted(
         self, spec: FamilySpec, few: Mixture, many: Mixture, rng: np.random.Generator
     ) -> Mixture:
-        """Return components fitted by EM to rows drawn from others, beginning where they are."""
+        """Return components fitted by EM to rows drawn from others, starting from themselves."""
         k = few.log_prior.size
         n_rows = int(np.clip(ROWS_PER_COMPONENT * k, FEWEST_ROWS, MOST_ROWS))
         examples, valid = (
@@ -336,7 +336,7 @@ class Part:
     mixture : Mixture
         The components.
     share : float
-        What they count for.
+        Their weights.
     """
 
     spec: FamilySpec
@@ -346,11 +346,11 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Number of parameters, its share included."""
+        """Number of parameters, including its share."""
         return self.mixture.n_parameters + 1
 
     def thinned(self, left: float) -> "Part":
-        """Return the components that weigh most, with a part of the parameters."""
+        """Return the heaviest components that use a given part of the parameters."""
         weights = np.exp(self.mixture.log_prior)
         kept = most_useful(self.mixture, weights, int(left * self.size))
         return replace(
@@ -360,7 +360,7 @@ class Part:
     def compacted(
         self, n_parameters: int, rank: int | None, rng: np.random.Generator
     ) -> "Part | None":
-        """Return it with at most so many parameters, None if the family has no way."""
+        """Return a compact version with at most this many parameters, None if there is none."""
         if n_parameters >= self.size and rank is None:
             return self
         few = self.spec.compact and self.spec.compact(self.mixture, n_parameters, rank, rng)
@@ -368,7 +368,7 @@ class Part:
 
 
 def _next_to(option: tuple[int, int], tried: Container[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the ranks, and the parts left, beside those of an option that were not tried yet."""
+    """Return the untried neighbours of an option: ranks, and fractions of other families."""
     rank, left = option
     beside = [(rank - 1, left), (rank + 1, left), (rank, left - 1), (rank, left + 1)]
     return [
@@ -381,7 +381,7 @@ def _next_to(option: tuple[int, int], tried: Container[tuple[int, int]]) -> list
 def fit_shares(
     mixtures: Sequence[Mixture], shares: FloatArray, rows: Observed, n_jobs: int | None = None
 ) -> FloatArray:
-    """Return how much each of some mixtures counts where they are joined, as suits rows."""
+    """Return the shares of some mixtures in their join, fitted to rows."""
     scores = np.stack([each.log_evidence(rows, n_jobs) for each in mixtures], axis=1)
     likelihoods = np.exp(scores - scores.max(axis=1, keepdims=True))
     for _ in range(WEIGHT_STEPS):
@@ -391,7 +391,7 @@ def fit_shares(
 
 
 def parts_of(model: Model) -> list[Model]:
-    """Return the parts of a model, which may be the only one."""
+    """Return the parts of a model, which may be a single one."""
     return model.parts if isinstance(model, JoinedModel) else [model]
 
 
@@ -402,7 +402,7 @@ def part_numbers(model: Model) -> IntArray:
 
 
 def em_family(family: str) -> FamilySpec | None:
-    """Return the family by which components are fitted again, None where there is none."""
+    """Return the family for refitting components, None if there is none."""
     spec = family_named(family)
     if issubclass(spec.family, Trainer):
         spec = family_named(spec.refits) if spec.refits is not None else spec
@@ -410,7 +410,7 @@ def em_family(family: str) -> FamilySpec | None:
 
 
 def fit_weights(mixture: Mixture, rows: Observed, n_jobs: int | None = None) -> FloatArray:
-    """Return weights of components that suit rows, by steps of EM from those they have."""
+    """Return weights of components fitted to rows, by EM steps from their present weights."""
     scores = mixture.model.score(rows, n_jobs)
     scores -= scores.max(axis=1, keepdims=True)
     likelihoods = np.exp(scores, dtype=np.float32)
@@ -436,7 +436,7 @@ def thinned(weights: FloatArray, most: int, rng: np.random.Generator) -> IntArra
 
 
 def most_useful(mixture: Mixture, weights: FloatArray, n_parameters: int) -> IntArray:
-    """Return the components that weigh most for their parameters, with at most this many of these.
+    """Return components with high weight per parameter, up to a number of parameters.
 
     Components that share parameters stay together; at least one is kept.
     """
@@ -455,7 +455,7 @@ def most_useful(mixture: Mixture, weights: FloatArray, n_parameters: int) -> Int
 
 
 def unit_sizes(model: Model) -> FloatArray:
-    """Return about how many parameters each set of components has that share them."""
+    """Return the approximate number of parameters of each set of components that share them."""
     sizes = []
     for part in parts_of(model):
         units = part.units()

@@ -1,4 +1,4 @@
-"""How long fits of a search take, by what families say and by what others of them have taken."""
+"""Estimated durations of fits, from the families' own estimates and from earlier fits."""
 
 from dataclasses import dataclass, field
 
@@ -11,27 +11,28 @@ from exchangeable.runtime.clock import Clock
 from exchangeable.runtime.threads import n_threads
 
 FEW_SECONDS, SLOWEST = 3.0, 10.0
-"""Before this many seconds nobody knows how slow a machine is; at most this many times slower."""
+"""The slowness of a machine is estimated only after this many seconds, and limited to this
+factor."""
 FASTER_ON_DEVICE = 8.0
-"""Training with a device of its own takes this part of the time, about."""
+"""Training on a device of its own is about this many times faster."""
 DEVICE_START_UP = 8.0
-"""Seconds that it takes to compile what a device does, about."""
+"""Approximate compile time of a device program in seconds."""
 FINER = 2.0
-"""A fit to be averaged, which is taken nearer to its end, takes so many times as long."""
+"""A fit to be averaged converges further than a first one, and takes this many times longer."""
 SLOWER = 1.25
-"""A fit with more components than another takes longer by this power of what families say."""
+"""The time grows with the number of components by this power of the family's own estimate."""
 
 
 @dataclass
 class Costs:
-    """What the fits of a search cost.
+    """Estimates the costs of fits.
 
     Attributes
     ----------
     lanes : Lanes
-        Where they are made.
+        Where fits run.
     portfolio : Portfolio
-        What was fitted so far.
+        All fits so far.
     clock : Clock
         When the search has to end.
     """
@@ -46,15 +47,15 @@ class Costs:
         self._began, self._worked = self.clock.now(), self.clock.worked()
 
     def first_task(self, settings: Settings, seconds: float, further: float = 0.0) -> Task:
-        """Return a first fit, which may have to be compiled."""
+        """Return the task of a first fit, which may need compilation."""
         start_up = self.slowness * self.start_up(settings)
         start_up = max(start_up, self.lanes.fitter.in_vain.get(settings.family, 0.0))
         return Task(settings, 0, seconds, start_up, further, self.has_turn(settings))
 
     def has_turn(self, settings: Settings) -> bool:
-        """Whether a device has done less for a family than for the best, and no fit has ended.
+        """Whether a device family's fits had less time than the best fit, and none finished.
 
-        What the processor does is compiled before, so that there the survey tells enough.
+        CPU kernels are compiled before the search, so there the first fits of all families suffice.
         """
         if not self.lanes.fitter.uses_accelerator(settings):
             return False
@@ -65,15 +66,15 @@ class Costs:
         return not ended and (best is None or had < self.again(best))
 
     def start_up(self, settings: Settings) -> float:
-        """Return how long it takes to compile a fit, about."""
+        """Return the approximate compile time of a fit."""
         device = DEVICE_START_UP if self.lanes.fitter.uses_accelerator(settings) else 0.0
         return max(settings.space.start_up, device)
 
     @property
     def slowness(self) -> float:
-        """How many times longer work takes than on a machine without other work, about.
+        """How many times longer work takes than on an idle machine, approximately.
 
-        Where networks have a device of their own, waiting for it does not count.
+        Always 1 if networks have a device of their own, since waiting for it does not count.
         """
         elapsed, worked = self.clock.now() - self._began, self.clock.worked() - self._worked
         if not self.clock.limited or self.lanes.side_by_side or elapsed < FEW_SECONDS:
@@ -81,9 +82,9 @@ class Costs:
         return float(np.clip(elapsed / max(worked, 1e-3), 1.0, SLOWEST))
 
     def seconds_of(self, settings: Settings) -> float:
-        """Return about how long a fit takes: as the family's nearest did, where seconds count.
+        """Return the approximate duration of a fit; with a time limit, from a similar fit.
 
-        The first fit of settings of another shape has to be compiled, where families are.
+        The first trained fit whose settings have another shape needs compilation.
         """
         space = settings.space
         known = [g for g in self.portfolio.groups.values() if g.settings.family == settings.family]
@@ -117,7 +118,7 @@ class Costs:
         return max(group.quickest / 4, group.quickest - self.start_up(group.settings))
 
     def cost(self, task: Task) -> float:
-        """Return the effort of a fit; where seconds count, those by EM share the cores."""
+        """Return the effort of a fit; if time is limited, fits by EM share the cores."""
         alone = self.lanes.alone(task.settings)
         cores = 1 if alone or not self.clock.limited else n_threads(self.lanes.n_jobs)
         return max(1e-9, task.seconds / cores)

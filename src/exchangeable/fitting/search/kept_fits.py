@@ -1,7 +1,7 @@
-"""Fits of a search that are kept, in memory or in a file, so that another search goes on from them.
+"""Storing the fits of a search, in memory or in a file, so that a later search can reuse them.
 
-The same settings, start, rows and seed give the same fit. A search that finds it among those kept
-need not make it again, and so goes on where an earlier one was stopped.
+The same settings, start, rows and seed give the same fit. A search that finds it stored need not
+repeat it, and so continues where an earlier search stopped.
 """
 
 import threading
@@ -22,21 +22,21 @@ from exchangeable.storage.checks import numbers
 FORMAT = "exchangeable search"
 VERSION = 1
 SECONDS_APART = 10.0
-"""A file with all fits is not written again sooner after it was."""
+"""Minimum number of seconds between two writes of a file with all fits."""
 Key = tuple[Settings, int]
 
 
 class KeptFits:
-    """Fits by their settings and the number of their start; none is kept after the block.
+    """Fits by their settings and the number of their start; closed after the block.
 
     Parameters
     ----------
     purpose : dict
-        What the fits are made for: rows, seed and priors.
+        A description of the search: rows, seed and priors.
     path : Path, optional
-        The file, which is read if it exists; without one fits are kept in memory alone.
+        The file, which is read if it exists; without one, fits are stored in memory only.
     shape : pair of int, optional
-        Numbers of distinct held-out rows and of columns, which those of fits in the file must be.
+        Numbers of distinct held-out rows and of columns, which fits in the file must match.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class KeptFits:
                 self._save()
 
     def get(self, settings: Settings, number: int) -> Fit | None:
-        """Return a fit, None if it is not known."""
+        """Return a fit, None if it is not stored."""
         with self._lock:
             return self.fits.get((settings, number))
 
     def put(self, settings: Settings, number: int, fit: Fit) -> None:
-        """Keep a fit that has ended by itself."""
+        """Store a fit that was not cut short."""
         with self._lock:
             if self._closed:
                 return
@@ -82,7 +82,7 @@ class KeptFits:
                 self._save()
 
     def best_settings(self) -> dict[str, Settings]:
-        """Return the settings of each family under which held-out rows were likeliest."""
+        """Return the settings of each family with the highest held-out likelihood."""
         best: dict[str, tuple[float, Settings]] = {}
         for (settings, number), fit in self.fits.items():
             if number == 0 and fit.valid > best.get(settings.family, (-np.inf,))[0]:
@@ -96,7 +96,7 @@ class KeptFits:
 
 
 def save_fits(path: Path, fits: Mapping[Key, Fit], purpose: dict[str, Any]) -> None:
-    """Write fits to a file, replacing it in one step."""
+    """Write fits to a file, replacing it atomically."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     listed = []
     for position, ((settings, number), fit) in enumerate(fits.items()):
@@ -115,7 +115,7 @@ def save_fits(path: Path, fits: Mapping[Key, Fit], purpose: dict[str, Any]) -> N
 
 
 def load_fits(path: Path, purpose: dict[str, Any]) -> dict[Key, Fit]:
-    """Return the fits in a file, refusing one that was made for something else."""
+    """Return the fits in a file, rejecting one that belongs to a different search."""
     try:
         header, arrays = archive.read(path)
         if header.get("format") != FORMAT or header.get("version") != VERSION:

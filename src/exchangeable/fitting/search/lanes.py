@@ -1,8 +1,8 @@
-"""Fits of a search side by side: those by EM in threads, those that are trained one by one.
+"""Running the fits of a search in parallel: those by EM in threads, those trained one by one.
 
-A network keeps a GPU busy while the processor fits others, and so does EM that makes its passes
-there; without a GPU networks wait for the others. So does a fit for which there is no memory beside
-those at work.
+A GPU has a lane of its own: while it trains a network, or runs EM for a family that uses it, the
+CPU fits other families. Without a GPU, networks wait for the other fits. A fit also waits if there
+is too little memory for it beside the running ones.
 """
 
 import math
@@ -18,38 +18,39 @@ from exchangeable.runtime.memory import Room, available
 from exchangeable.runtime.threads import n_threads, run
 
 FAILURES = (MemoryError, FloatingPointError, RuntimeError)
-"""What ends one fit of a search, not the search."""
+"""Errors that end a single fit, but not the search."""
 MEMORY_PART = 0.8
-"""Part of the memory that fits side by side may take."""
+"""Fraction of the memory that parallel fits may take."""
 MORE_MEMORY = 4.0
-"""Families say what a fit needs at least; it takes about this many times that."""
+"""Families estimate the least memory of a fit; it takes about this many times that."""
 OVERRUN, LEAST_OVERRUN, MOST_OVERRUN = 3.0, 0.1, 0.5
-"""A first fit that takes this many times longer than it was thought to is cut short, unless that is
-less than the first part of the time that is left, and at the second part, unless it was thought to
-take that long: others in its lane wait for it. Further fits count for nothing if they are."""
+"""A first fit is cut short if it takes this many times longer than estimated, unless that is less
+than the second number, a fraction of the remaining time, and in any case at the third fraction,
+unless it was estimated to take longer: others in its lane are waiting. Further fits must not be
+cut short, since they would be useless."""
 BRIEF, COMPILED = 24.0, 1.25
-"""A fit leads to something after such a part of the time that it takes to end by itself, and this
-many times that which it takes to compile it: what follows the first steps is compiled, too."""
+"""A fit has a useful result after this fraction (one over BRIEF) of its full duration, but at least
+after this multiple of its compile time: later steps need compilation too."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A fit to be made.
+    """A fit to be run.
 
     Attributes
     ----------
     settings : Settings
-        What is to be fitted.
+        What to fit.
     number : int
         Number of the start, 0 for the first of these settings.
     seconds : float
-        How long it will take, about.
+        Estimated duration.
     start_up : float
-        How long it takes to compile it, about.
+        Estimated compile time.
     further : float
-        Seconds that it must have at least: more than when it was cut short before.
+        Minimum number of seconds: more than it had when it was cut short before.
     turn : bool
-        Whether it comes before all in its lane that take longer.
+        Whether it comes before all longer fits in its lane.
     """
 
     settings: Settings
@@ -61,34 +62,34 @@ class Task:
 
     @property
     def start(self) -> tuple[Settings, int]:
-        """What is fitted, from which start."""
+        """The settings and the number of the start."""
         return self.settings, self.number
 
     @property
     def least(self) -> float:
-        """Seconds after which it has led to something, about."""
+        """Approximate number of seconds until it has a useful result."""
         work = max(0.0, self.seconds - self.start_up)
         return max(self.further, COMPILED * self.start_up + work / BRIEF)
 
 
 Result = Fit | BaseException | None
-"""A fit, why there is none, or None if there was no time for it."""
+"""A fit, the reason for its failure, or None if there was no time for it."""
 
 
 def share(task: Task, clock: Clock, part: float) -> Clock:
-    """Return a clock for a fit: what it takes to compile it, and a part of the time beside that.
+    """Return a clock for a fit: its compile time, plus a part of the remaining time.
 
-    A fit that has hardly begun when its time is over tells nothing about its family.
+    A fit that has hardly started when its time is over tells nothing about its family.
     """
     start_up = min(task.start_up, max(0.0, clock.left))
     return clock.earlier(start_up).part(part).earlier(-start_up)
 
 
 def in_turn(tasks: Sequence[Task]) -> list[Task]:
-    """Return the fits of a lane in their order, except that every family has its turn.
+    """Return the fits of a lane in their order, except that every family gets its turn.
 
-    A fit whose turn it is comes before all that take longer, whatever these promise: nobody knows
-    yet what its family is worth.
+    A fit whose turn it is comes before all longer ones, whatever their expected gain, because its
+    family has not been evaluated yet.
 
     >>> some = [("tree", 60.0, True), ("urns", 5.0, False), ("blocks", 20.0, True)]
     >>> tasks = [Task(Settings(n, 8, 1.0), seconds=s, turn=turn) for n, s, turn in some]
@@ -106,7 +107,7 @@ def in_turn(tasks: Sequence[Task]) -> list[Task]:
 
 
 def overrun(task: Task, clock: Clock) -> Clock:
-    """Return a clock for a fit that may take somewhat longer than it was thought to.
+    """Return a clock for a fit that may take somewhat longer than estimated.
 
     >>> overrun(Task(Settings("urns", 8, 1.0), seconds=5.0), Clock(100.0, lambda: 0.0)).left
     15.0
@@ -120,12 +121,12 @@ def overrun(task: Task, clock: Clock) -> Clock:
 
 @dataclass
 class Lanes:
-    """Where fits are made.
+    """Runs fits.
 
     Attributes
     ----------
     fitter : Fitter
-        What makes them.
+        Makes the fits.
     n_jobs : int, optional
         Number of threads.
     """
@@ -135,11 +136,11 @@ class Lanes:
 
     @property
     def side_by_side(self) -> bool:
-        """Whether networks are trained while others are fitted, on a device of their own."""
+        """Whether networks are trained on a device of their own while other families are fitted."""
         return self.fitter.accelerator is not None
 
     def alone(self, settings: Settings) -> bool:
-        """Whether a fit has a lane for itself, since it keeps a device or all cores busy."""
+        """Whether a fit has a lane to itself, because it occupies a device or all cores."""
         return settings.trained or self.fitter.uses_accelerator(settings)
 
     def run(
@@ -150,22 +151,22 @@ class Lanes:
         patient: bool = True,
         meanwhile: Callable[[list[Result]], bool] = lambda results: False,
     ) -> list[Result]:
-        """Make fits in the order given, and return what came of each.
+        """Run fits in the given order, and return their results.
 
         Parameters
         ----------
         tasks : sequence of Task
-            What to fit.
+            The fits.
         clock : Clock
-            When all fits end; none is begun that would take longer.
+            When all fits end; none is started that would take longer.
         fairly : bool
-            Whether each has its part of the time, so that all are begun.
+            Whether each fit gets part of the time, so that all are started.
         patient : bool
-            Whether there must be one that leads to something, however late it is; there is nothing
-            that an interrupted search could keep.
+            Whether one fit must have a useful result, however late; otherwise an interrupted search
+            would have nothing to return.
         meanwhile : callable
-            What the processor does when it has made its fits and a device has not: it is handed
-            what came of them, and says whether it did anything.
+            Called when the CPU lane has finished and a device has not, with the results of the CPU
+            lane; returns whether it did anything.
         """
         results: list[Result] = [None] * len(tasks)
         alone = [number for number, task in enumerate(tasks) if self.alone(task.settings)]
@@ -214,7 +215,7 @@ class Lanes:
         return results
 
     def _one(self, task: Task, clock: Clock, threads: int, kept: Callable[[], bool]) -> Result:
-        """Make a fit; when Ctrl-C is pressed, it is left behind if it does not end soon."""
+        """Run a fit; after Ctrl-C, it is abandoned if it does not stop soon."""
         fitter = self.fitter
         try:
             return apart.do(
@@ -228,7 +229,7 @@ class Lanes:
             return error
 
     def _needs(self, task: Task) -> float:
-        """Return about how many bytes a fit takes."""
+        """Return the approximate memory of a fit in bytes."""
         rows, settings = self.fitter.examples.rows, task.settings
         least = settings.spec.memory(rows.n_rows, rows.n_variables, settings.n_components)
         return MORE_MEMORY * least

@@ -1,4 +1,4 @@
-"""What a search has fitted: averages of fits, and the share of each in a mixture of them all."""
+"""All fits of a search: averages of fits, and their shares in a mixture of them all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,9 +15,9 @@ from exchangeable.runtime.clock import Clock
 from exchangeable.runtime.memory import available
 
 MEMORY_SHARE = 0.3
-"""Part of the memory, as it was at first, that kept fits may take."""
+"""Fraction of the initially available memory that stored fits may take."""
 BYTES = 24.0
-"""About what a parameter takes: models keep what they compute of it."""
+"""Approximate bytes per parameter, since models cache what they compute from it."""
 SECONDS_PER_BYTE = 2e-9
 """A join copies parameters several times."""
 MORE_TO_WEIGH = 1.5
@@ -27,28 +27,28 @@ ENDLESS = Clock()
 
 @dataclass
 class Group:
-    """Fits of the same settings: the average of as many of the best as suits held-out rows.
+    """Fits with the same settings: the average of the best few, as chosen on held-out rows.
 
     Attributes
     ----------
     settings : Settings
-        What was fitted.
+        The settings.
     begun : int
-        The round of the search in which that was.
+        The round of the search in which the first was started.
     fits : list of Fit
-        What came of it, the best first; empty once they are forgotten for lack of memory.
+        The fits, best first; empty after they were dropped for lack of memory.
     first : Fit
-        The first of them, without its mixture once forgotten.
+        The first fit, without its mixture after fits were dropped.
     seconds : float
-        How long all of them took.
+        Total duration of the fits.
     quickest : float
-        How long the quickest took.
+        Duration of the fastest fit.
     share : float
-        How much the group counts in the join.
+        Weight of the group in the join.
     n_made : int
         Number of fits that were made.
     n_used : int
-        How many of them are averaged, from the best one on.
+        How many of them are averaged, best first.
     """
 
     settings: Settings
@@ -80,7 +80,7 @@ class Group:
         return np.asarray(_running_average(self.used)[-1])
 
     def add(self, fit: Fit, weights: FloatArray) -> None:
-        """Add a fit, and decide anew how many are averaged."""
+        """Add a fit, and decide again how many are averaged."""
         self.fits = sorted([*self.fits, fit], key=lambda fit: -fit.valid)
         self.n_used = 1 + int(np.argmax(_running_average(self.fits) @ weights))
         self.seconds += fit.seconds
@@ -93,7 +93,7 @@ class Group:
         return sum(fit.mixture.n_parameters for fit in self.fits)
 
     def row(self) -> dict[str, Any]:
-        """Return one row of a table about it."""
+        """Return the group's row in a table."""
         return {
             **self.settings.row(),
             "round": self.begun,
@@ -119,17 +119,17 @@ def _running_average(fits: list[Fit]) -> FloatArray:
 
 @dataclass
 class Portfolio:
-    """All groups, and how they are joined.
+    """All groups, and their join.
 
     Attributes
     ----------
     valid : Examples
-        The held-out rows, which the shares suit.
+        The held-out rows, to which shares are fitted.
     groups : dict
-        The groups by their settings, in the order in which they were begun.
+        The groups by their settings, in the order in which they were started.
     worth : float
-        Average log-likelihood of held-out rows under shares that were fitted to the others of them:
-        what decisions are made by.
+        Cross-validated held-out log-likelihood: shares are fitted to the other held-out rows. All
+        decisions are based on it.
     """
 
     valid: Examples
@@ -142,20 +142,20 @@ class Portfolio:
 
     @property
     def alive(self) -> list[Group]:
-        """The groups that have their fits."""
+        """The groups whose fits have not been dropped."""
         return [group for group in self.groups.values() if group.fits]
 
     def best_of(self, family: str | None = None) -> Group | None:
-        """Return the group whose first fit is best, of a family or of all."""
+        """Return the group with the best first fit, of a family or of all."""
         some = [g for g in self.groups.values() if family in (None, g.settings.family)]
         return max(some, key=lambda group: group.first.valid) if some else None
 
     def share_of(self, family: str) -> float:
-        """Return how much all groups of a family count."""
+        """Return the total share of a family's groups."""
         return sum(g.share for g in self.groups.values() if g.settings.family == family)
 
     def add(self, settings: Settings, fit: Fit, begun: int) -> None:
-        """Add a fit to the group of its settings, in place of a worse one that was cut short."""
+        """Add a fit to the group of its settings, replacing a worse one that was cut short."""
         group = self.groups.get(settings)
         if group is None:
             self.groups[settings] = Group(settings, begun, [fit], fit, fit.seconds)
@@ -165,9 +165,9 @@ class Portfolio:
             self.groups[settings] = Group(settings, begun, [fit], fit, fit.seconds, group.share)
 
     def weigh(self, clock: Clock = ENDLESS) -> None:
-        """Find the share of every group, and what the join is worth.
+        """Fit the shares of all groups, and evaluate the join.
 
-        Where time runs short, shares are at least as good as those before.
+        If time runs out, the shares are at least as good as the previous ones.
         """
         alive, began = self.alive, clock.now()
         each, weights = self.each_of(alive), self.valid.weights
@@ -185,21 +185,21 @@ class Portfolio:
 
     @property
     def seconds_to_end(self) -> float:
-        """About how long it takes to find shares once more, and to join what counts."""
+        """Approximate duration of fitting shares once more and building the final join."""
         taken = BYTES * sum(group.n_parameters for group in self.alive if group.share > 0)
         return MORE_TO_WEIGH * self._weighing + SECONDS_PER_BYTE * taken
 
     def _note_best(self, worth: float) -> None:
-        """Note what counts, if held-out rows were never likelier: groups change later on."""
+        """Record the join if its held-out likelihood is the highest so far; groups change later."""
         if worth > self._best_worth:
             kept = [group for group in self.alive if group.share > 0]
             self._best = [replace(group, fits=list(group.used)) for group in kept]
             self._best_worth = worth
 
     def join(self) -> tuple[Mixture, list[Group], float]:
-        """Return one mixture of groups, those, and the held-out log-likelihood.
+        """Return the mixture of groups, these groups, and the held-out log-likelihood.
 
-        It is the best join that there was: more fits never make it worse.
+        It is the best join so far: additional fits never make it worse.
         """
         kept = self._best
         shares = np.array([group.share for group in kept])
@@ -211,7 +211,7 @@ class Portfolio:
         return np.stack([group.each for group in groups], axis=1)
 
     def _forget(self) -> None:
-        """Forget fits that do not count, the worst first, as far as memory is short."""
+        """Drop fits without a share, the worst first, if memory is short."""
         taken = BYTES * sum(group.n_parameters for group in self.alive)
         if taken <= self._room:
             return

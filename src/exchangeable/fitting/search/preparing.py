@@ -1,7 +1,7 @@
-"""What comes before a search whose time is limited: the kernels of its families are compiled.
+"""Compiling the kernels of families before a search with a time limit.
 
-Where they are not in the cache, compiling them takes longer than many a fit. What a fit takes would
-tell nothing about its family, and a fit would be over before it has begun.
+If kernels are not cached, compiling them takes longer than many fits. The duration of a fit would
+then tell nothing about its family, and its time would be over before it has started.
 """
 
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from exchangeable.runtime import apart
 from exchangeable.runtime.clock import Clock, Pace
 
 N_ROWS = 600
-"""Enough for what is done with many rows at a time."""
+"""Enough rows to trigger the kernels for many rows at a time."""
 N_COMPONENTS, STEPS = 4, 2
 MOST_TIME = 0.4
-"""Part of the time that is left after which families that are not compiled yet have to wait."""
+"""Fraction of the remaining time after which families that are not compiled yet have to wait."""
 
 
 def prepare(fitter: Fitter, first: Sequence[Settings], clock: Clock, n_jobs: int | None) -> None:
-    """Fit families to a few rows, those first that come first; what is trained has no kernels."""
+    """Fit families to a few rows, in order; families that are trained have no kernels."""
     until = clock.part(MOST_TIME)
     few = Fitter(
         some(fitter.examples),
@@ -46,7 +46,7 @@ def prepare(fitter: Fitter, first: Sequence[Settings], clock: Clock, n_jobs: int
         small = replace(settings, n_components=min(N_COMPONENTS, settings.n_components))
         try:
             apart.do(partial(_fit, few, small, until, n_jobs), fitter.stop)
-        except FAILURES:  # the fit itself will say so, and OutOfTime is one of them
+        except FAILURES:  # the fit itself will report it, and OutOfTime is one of them
             continue
         except apart.LeftBehind:
             return

@@ -1,4 +1,4 @@
-"""What a search may fit next, and what each fit promises to gain for its cost."""
+"""The fits that a search may run next, with the expected gain of each per cost."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,36 +12,38 @@ if TYPE_CHECKING:
     from exchangeable.fitting.search.searching import Search
 
 AVERAGING_GAIN = 2e-3
-"""What an average of many fits gains over one, as a part of the log-likelihood, about."""
+"""Expected gain of averaging many fits, relative to the log-likelihood."""
 UNFINISHED_GAIN = 5e-3
-"""What a first fit gains that was cut short, if it ends by itself and is all that counts."""
+"""Expected gain of finishing a first fit that was cut short, if it makes up the whole join."""
 LEAST_PART = 0.02
-"""A family whose first fit was cut short may come to count for this part, even if it does not."""
+"""Minimum share assumed for a family whose first fit was cut short."""
 UNTRIED_GAIN, LESS = 1.2e-2, 0.25
-"""What another family gains, and this part of it where it is trained and none of those that were
-counts."""
+"""Expected gain of another family, reduced by this factor if it is trained and no trained family so
+far has a share."""
 TOLD, HOPELESS = 2, 0.05
-"""After fewer iterations a fit has told nothing about its family, which counts as not tried, unless
-its log-likelihood is worse than the best by such a part."""
+"""A fit with fewer iterations says nothing about its family, which is treated as not tried, unless
+its log-likelihood is worse than the best by this fraction."""
 FURTHER = 1.5
-"""A fit that was cut short is made again, and cut short again, if it gets this much further."""
+"""A fit that was cut short is repeated, perhaps cut short again, if it gets this many times
+further."""
 LONGER = 4.0
-"""A first fit that was cut short takes at least about this many times longer to end by itself."""
+"""A first fit that was cut short needs at least about this many times longer to finish."""
 BRIEFLY = 0.8
-"""Part of the time that is left which another family may take."""
+"""Fraction of the remaining time that another family may take."""
 Promise = tuple[float, Task]
-"""The gain that a fit promises for its cost, and the fit."""
+"""The expected gain of a fit per cost, and the fit."""
 
 
 def promises(search: "Search") -> list[Promise]:
-    """Return all fits that a search may make next."""
+    """Return all fits that the search may run next."""
     return [*untried(search), *unfinished(search), *neighbours(search), *again(search)]
 
 
 def untried(search: "Search") -> list[Promise]:
-    """Return first fits for which there was no time before, and what each promises.
+    """Return first fits for which there was no time before, each with its promise.
 
-    They may be cut short, too, if they lead to something; that is worth less by as much.
+    They may be cut short, as long as they have a useful result; the gain is then smaller in
+    proportion.
     """
     found, most = [], BRIEFLY * search.deciding.left
     trained = [group for group in search.portfolio.groups.values() if group.settings.trained]
@@ -57,7 +59,7 @@ def untried(search: "Search") -> list[Promise]:
 
 
 def unfinished(search: "Search") -> list[Promise]:
-    """Return first fits that were cut short, to be made again, and what each promises."""
+    """Return first fits that were cut short, to be repeated, each with its promise."""
     found = []
     for group in search.portfolio.alive:
         if not group.first.whole and group.n_made == 1:
@@ -79,7 +81,7 @@ def untold(search: "Search", group: Group) -> bool:
 
 
 def neighbours(search: "Search") -> list[Promise]:
-    """Return variations of settings, and what each promises for its cost."""
+    """Return variations of settings, each with its promise."""
     best = [search.portfolio.best_of(name) for name in search.families]
     found = []
     for climb in search.climbs.values():
@@ -89,7 +91,7 @@ def neighbours(search: "Search") -> list[Promise]:
         near = climb.neighbours([group for group in best if group is not None])
         for settings, part in near:
             task = Task(settings, 0, search.costs.seconds_of(settings))
-            # What takes less than the best so far promises less, too.
+            # A fit that takes less time than the best so far also promises less.
             usual = Task(settings, 0, search.costs.seconds_of(climb.around or settings))
             cost = max(search.costs.cost(task), search.costs.cost(usual))
             found.append((climb.expected() * part / cost, task))
@@ -97,9 +99,9 @@ def neighbours(search: "Search") -> list[Promise]:
 
 
 def again(search: "Search") -> list[Promise]:
-    """Return fits from other starts of what counts, and what each promises for its cost.
+    """Return fits from other starts of settings with a share, each with its promise.
 
-    The loss of an average of m fits against one of very many is proportional to 1 / m.
+    The loss of an average of m fits relative to one of very many is proportional to 1 / m.
     """
     found = []
     for group in search.portfolio.alive:
@@ -115,7 +117,7 @@ def again(search: "Search") -> list[Promise]:
 
 
 def averaging_gain(search: "Search", group: Group) -> float:
-    """Return what an average of many fits gains over one, as far as it is known."""
+    """Return the gain of averaging many fits, estimated from the fits so far."""
     m = group.n_used
     if group.n_made < 2:
         return AVERAGING_GAIN * abs(search.portfolio.worth)

@@ -1,17 +1,17 @@
-"""Looking for the best density model: families, sizes and priors, and how they are joined.
+"""The search for the best density model: families, sizes and priors, joined into one mixture.
 
-First every family is fitted once, the quick ones first. Then come rounds, each with as much effort
-as all before it. Settings of families are varied around the best ones, and what counts in the join
-is fitted again from other starts and averaged: in every step of a round what promises the largest
-gain for its cost. All that was fitted is joined by shares that suit the held-out rows, and
-decisions are made by what the join is worth. No rows but those to fit and those held out are ever
-looked at.
+First, every family is fitted once, the fast ones first. Then follow rounds, each with as much
+effort as all before it together. Settings of families are varied around the best ones, and settings
+that are part of the join are fitted again from other starts and averaged; every step of a round
+runs the fits with the largest expected gain per cost. All fits are joined with shares fitted to the
+held-out rows, and decisions are based on the value of the join. Only the training rows and the
+held-out rows are ever used.
 
-Without a time limit costs are those of a model, so that the same seed gives the same result. With
-one, costs are seconds as measured, and fits for which there is no time are left out: how far a
-search gets depends on the machine. What is begun is decided as if time were up at the next mark:
-after a minute, two, four, and so on, from when kernels have been compiled. So a search
-with more time begins as one with less does, and goes on from what that would have found.
+Without a time limit, costs are modelled, so the same seed gives the same result. With one, costs
+are measured seconds, and fits for which there is no time are skipped: how far a search gets depends
+on the machine. Which fits are started is decided as if time were up at the next mark: one minute,
+two minutes, four, and so on, after kernels have been compiled. So a search with more time begins
+exactly like one with less, and then continues from its result.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,25 +33,25 @@ from exchangeable.runtime.threads import n_threads
 MANY_VARIABLES = 400
 """With this many variables the search starts from the second, stronger pooling."""
 LEAST_GAIN = 5e-4
-"""A round that gains less than this part of the log-likelihood is the last."""
+"""A round that improves the log-likelihood by less than this share is the last."""
 LEAST_TIMED_GAIN = 5e-5
-"""The same where users have said how much time there is."""
+"""The same for searches with a time limit."""
 FIRST_MARK, NEXT_MARK = 60.0, 2.0
-"""Seconds of the first mark, and how many times later the next one is."""
+"""Time of the first mark in seconds, and the ratio of successive marks."""
 POOR_ROUNDS = 2
-"""A search with a time limit ends after this many rounds in a row that gain too little."""
+"""A search with a time limit ends after this many consecutive rounds that improve too little."""
 SURVEY_SHARE = 0.6
-"""Part of the time that the first fits of all families may take."""
+"""Fraction of the time that the first fits of all families may take."""
 QUICK = 0.5
-"""Part of that time which one fit may take at a later mark, in whatever order families come."""
+"""Fraction of that time which one first fit may take at a later mark."""
 LEAST_FITS = 8
-"""Of a round."""
+"""Minimum number of fits in a round."""
 STEPS = 4
-"""Of a round: decisions are made anew after each."""
+"""Number of steps in a round; decisions are made again after each."""
 ROWS_PER_COMPONENT, MORE = 150, 4
-"""A first fit has a component for this many rows, within a factor of what is usual."""
+"""A first fit has one component for this many rows, within this factor of the default."""
 LESS_THAN_MOST = 4
-"""A first fit by EM on a device has so many times fewer states than the most there."""
+"""A first fit by EM on a device has the maximum number of states divided by this."""
 
 
 @dataclass
@@ -61,35 +61,35 @@ class Search:
     Attributes
     ----------
     fitter : Fitter
-        What makes fits, and from which rows.
+        Makes fits, from given rows.
     lanes : Lanes
-        Where they are made.
+        Runs fits in parallel.
     families : sequence of str
-        What to try.
+        The families to try.
     max_components : int, optional
-        Largest number of components of one fit.
+        Maximum number of components of one fit.
     n_init : int
-        Largest number of fits of the same settings.
+        Maximum number of fits with the same settings.
     clock : Clock
-        When to end, with the join; fits that go on are cut short.
+        When to end, including the join; running fits are cut short.
     report : callable
-        Called when something was found.
+        Called whenever there is a new result.
     notes : dict
-        Why a family was left out, by its name.
+        Why families were left out, by name.
     rounds : list of dict
-        What each round has led to.
+        The results of each round.
     began : float
-        When it began, by the clock.
+        When the search started, by the clock.
     starts : dict
-        The settings with which families begin, by name, where others than the usual are wanted.
+        Initial settings of families, by name, if these are not the defaults.
     n_made : int
         Number of fits so far.
     portfolio : Portfolio
-        What was fitted.
+        All fits so far.
     costs : Costs
-        How long fits take.
+        Estimates of durations.
     climbs : dict
-        How the settings of each family are varied, by its name.
+        The variations of each family's settings, by name.
     """
 
     fitter: Fitter
@@ -131,22 +131,22 @@ class Search:
 
     @property
     def deciding(self) -> Clock:
-        """When time is up, as far as decisions are concerned: at the next mark."""
+        """When time is up for the purpose of decisions: at the next mark."""
         if self._last_mark:
             return self.fitting
         return self._with_join(replace(self.clock, deadline=self._prepared + self._mark))
 
     def _with_join(self, clock: Clock) -> Clock:
-        """Return when the last fit has to end, given when the join has to."""
+        """Return when the last fit has to end, given when the join has to end."""
         return clock.earlier(self.portfolio.seconds_to_end) if clock.limited else clock
 
     @property
     def over(self) -> bool:
-        """Whether time is up, or somebody has interrupted the search."""
+        """Whether time is up, or the search was interrupted."""
         return self.fitter.stop.is_set() or self.fitting.over
 
     def run(self) -> None:
-        """Search until rounds gain too little, time is up, or `stop` is set."""
+        """Search until rounds improve too little, time is up, or `stop` is set."""
         self.survey()
         poor, least = 0, LEAST_TIMED_GAIN if self.timed else LEAST_GAIN
         while not self.over:
@@ -155,7 +155,7 @@ class Search:
             gained = self.portfolio.worth - before >= least * abs(before)
             if made and gained:
                 poor = 0
-            elif not self.deciding.over:  # otherwise the round was not a whole one
+            elif not self.deciding.over:  # otherwise the round was incomplete
                 poor += made
                 if poor == POOR_ROUNDS or self._last_mark:
                     break
@@ -169,7 +169,7 @@ class Search:
         return self.clock.deadline <= self._prepared + self._mark or not self.timed
 
     def _pass_mark(self) -> None:
-        """Go on to the next mark: first with families that were not tried, if they are quick."""
+        """Continue to the next mark, starting with fast families that were not tried yet."""
         self._mark *= NEXT_MARK
         self._given_up.clear()
         clock = self.deciding.part(SURVEY_SHARE)
@@ -179,7 +179,7 @@ class Search:
             self._make(quick, clock, fairly=True)
 
     def survey(self) -> None:
-        """Fit every family once, the quick ones first."""
+        """Fit every family once, the fast ones first."""
         tasks = self._first_tasks()
         if self.timed:
             prepare(self.fitter, [t.settings for t in tasks], self.clock, self.lanes.n_jobs)
@@ -193,7 +193,7 @@ class Search:
         self._note_round()
 
     def _first_tasks(self) -> list[Task]:
-        """Return the first fit of every family, the quick ones first."""
+        """Return the first fit of every family, the fast ones first."""
         first = list[Settings]()
         for settings in map(self.first, self.families):
             if settings.blocks == STATISTICS:
@@ -206,7 +206,7 @@ class Search:
         return sorted(tasks, key=lambda task: task.seconds)
 
     def next_round(self) -> bool:
-        """Take as much effort as so far; say whether there was anything to do."""
+        """Spend as much effort as so far; return whether there was anything to do."""
         effort, n_made = self._effort, self.n_made
         while not self.over and not self.deciding.over:
             if self._effort >= 2 * effort and self.n_made >= n_made + LEAST_FITS:
@@ -219,7 +219,7 @@ class Search:
         return self.n_made > n_made
 
     def step(self, effort: float) -> list[Task]:
-        """Return the fits that promise the largest gain for their cost, for so much effort."""
+        """Return the fits with the largest expected gain per cost, for a given effort."""
         chosen, seconds = list[Task](), self.deciding.left
         in_time, effort = self._in_time(seconds), min(effort, seconds)
         for apart in (True, False):  # neither lane waits long for the other
@@ -237,21 +237,21 @@ class Search:
         return chosen
 
     def _in_time(self, seconds: float) -> list[Task]:
-        """Return fits that take less than some time, those first that promise most."""
+        """Return fits that take less than a given time, in order of expected gain."""
         wanted = self._wanted(promises(self))
         return [task for _, task in wanted if task.seconds < seconds]
 
     def _lane(self, tasks: Sequence[Task], apart: bool) -> list[Task]:
-        """Return the fits of a lane, that of the device or the other, in their order."""
+        """Return the fits of a lane, that of the device or the other one, in order."""
         return in_turn([t for t in tasks if self.fitter.uses_accelerator(t.settings) == apart])
 
     def _wanted(self, promised: Sequence[Promise]) -> list[Promise]:
-        """Return fits that were not given up, those first that promise most."""
+        """Return fits that were not given up, in order of expected gain."""
         best_first = sorted(promised, key=lambda one: -one[0])
         return [one for one in best_first if one[1].start not in self._given_up]
 
     def first(self, family: str) -> Settings:
-        """Return the settings with which a family begins."""
+        """Return the initial settings of a family."""
         if family in self.starts:
             wanted = self.starts[family]
             return replace(wanted, n_components=min(wanted.n_components, self._most(family)))
@@ -272,7 +272,7 @@ class Search:
         return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0, blocks)
 
     def _make(self, tasks: list[Task], clock: Clock, fairly: bool = False) -> None:
-        """Make fits and join them to the others; the processor does not wait for a device."""
+        """Run fits and join them with the others; the CPU does not wait for a device."""
         apart = [self.fitter.uses_accelerator(task.settings) for task in tasks]
         here = [task for task, elsewhere in zip(tasks, apart, strict=True) if not elsewhere]
         longest = max(map(self.costs.cost, here), default=0.0)
@@ -295,7 +295,7 @@ class Search:
         note(set(waiting), self.lanes.run(tasks, clock, fairly, patient, meanwhile))
 
     def _note(self, fits: Sequence[tuple[Task, Result]], fairly: bool) -> None:
-        """Take what came of fits into account, and join them to the others."""
+        """Process the results of fits, and join them with the others."""
         made = False
         for task, result in fits:
             name = task.settings.family
@@ -315,7 +315,7 @@ class Search:
             self.climbs[name].tried.add(task.settings)
             if isinstance(result, BaseException):
                 self.notes[name] = str(result)
-            elif result.whole or not task.number:  # an average has no room for fits cut short
+            elif result.whole or not task.number:  # an average cannot use fits that were cut short
                 self.portfolio.add(task.settings, result, len(self.rounds))
                 self.n_made += 1
                 made = True
@@ -326,7 +326,7 @@ class Search:
             self.report(self)
 
     def _most(self, family: str) -> int:
-        """Return the largest number of components that makes sense."""
+        """Return the largest reasonable number of components."""
         spec, examples = family_named(family), self.fitter.examples
         space = spec.search or ANYWHERE
         rows = min(int(examples.total) // 2, examples.rows.n_rows)

@@ -1,4 +1,4 @@
-"""One fit of a search: what is fitted, to which rows, and what came of it."""
+"""A single fit of a search: its settings, its rows, and its result."""
 
 import threading
 from collections import defaultdict
@@ -24,26 +24,27 @@ from exchangeable.structure.blocks import AUTO, Blocks, structure_of
 from exchangeable.structure.statistic_blocks import StatisticBlock
 
 ANYWHERE = SearchSpace()
-"""Where a search of a family begins that is not searched unless it is asked for."""
+"""The search space of a family that is only searched when requested."""
 LIMITS = {"pooling": (0.05, 1e4), "shrinkage": (0.1, 1e5), "learning_rate": (1e-5, 0.1)}
-"""What a search does not leave."""
+"""Bounds within which a search stays."""
 FINER = 5
-"""A fit to be averaged is taken this many times nearer to its end than a first one."""
+"""Fits to be averaged use a tolerance that is smaller by this factor."""
 LAST_SCORE = 0.5
-"""Held-out rows are scored once more after the last iteration; that takes this part of one."""
+"""Held-out rows are scored once more after the last iteration, which takes this part of one."""
 SECOND_BEGINNING = 1.5
-"""The first step of a family that starts from another takes this many times as long as that's."""
+"""Duration of the first step of a family that starts from another's fit, relative to that fit's
+step."""
 MOST_BEFORE = 16
-"""Fits of families that come before others, kept for further ones that start from them."""
+"""Fits of previous families in a chain, stored for further fits that start from them."""
 
 STATISTICS = "statistics"
-"""What stands for blocks whose statistics users name."""
+"""Placeholder for blocks with user-defined statistics."""
 CONSTRUCTOR = ("family", "n_components", "pooling")
-"""Settings that a mixture's constructor takes as they are."""
+"""Settings that are parameters of a mixture's constructor."""
 
 
 class NamedBlocks(NamedTuple):
-    """Blocks whose statistics users name, and the variables that are in none of them."""
+    """Blocks with user-defined statistics, and the variables outside them."""
 
     blocks: Sequence[StatisticBlock]
     others: IntArray
@@ -66,9 +67,9 @@ class Settings:
     pooling, shrinkage : float
         Strengths of its priors.
     blocks : str
-        How variables are put into blocks; `STATISTICS` for those whose statistics users name.
+        How variables are grouped into blocks; `STATISTICS` for blocks with user-defined statistics.
     own : tuple of pairs
-        Settings of the family's own that differ from their defaults, by name.
+        The family's own settings that differ from their defaults, by name.
     """
 
     family: str
@@ -91,7 +92,7 @@ class Settings:
 
     @property
     def trained(self) -> bool:
-        """Whether it is trained, which keeps a device or all cores busy by itself."""
+        """Whether it is trained, which occupies a device or all cores."""
         return issubclass(self.spec.family, Trainer)
 
     @property
@@ -102,17 +103,17 @@ class Settings:
 
     @property
     def own_settings(self) -> Any:
-        """The family's own settings, None where it has none."""
+        """The family's own settings, None if it has none."""
         settings = self.spec.settings
         return clone(settings).set_params(**dict(self.own)) if self.own else settings
 
     def parameters(self, named_blocks: Any = None) -> dict[str, Any]:
-        """Return the settings as an `ExchangeableMixture` takes them.
+        """Return the settings as parameters of an `ExchangeableMixture`.
 
         Parameters
         ----------
         named_blocks : list, optional
-            The blocks whose statistics users name, where `blocks` stands for those.
+            The blocks with user-defined statistics, if `blocks` is their placeholder.
         """
         parameters = {name: value for name, value in self.row().items() if name in CONSTRUCTOR}
         if self.own:
@@ -125,7 +126,7 @@ class Settings:
         return parameters
 
     def row(self) -> dict[str, Any]:
-        """Return the settings as part of a row of a table, one entry for each number or word."""
+        """Return the settings as part of a table row, one entry for each number or word."""
         row: dict[str, Any] = {"family": self.family, "n_components": self.n_components}
         if "pooling" not in self.spec.cannot:
             row["pooling"] = self.pooling
@@ -136,7 +137,7 @@ class Settings:
         return row | dict(self.own)
 
     def scaled(self, name: str, factor: float, most: int) -> "Settings | None":
-        """Return the settings with one of them scaled, None where that is out of range.
+        """Return the settings with one of them scaled, None if that is out of range.
 
         >>> Settings("urns", 30, 8.0).scaled("n_components", 2.5, 500)
         Settings(family='urns', n_components=75, pooling=8.0, shrinkage=0.0, blocks='auto', own=())
@@ -199,22 +200,22 @@ class Settings:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit has led to.
+    """The result of a fit.
 
     Attributes
     ----------
     mixture : Mixture
-        The best that was found.
+        The best mixture found.
     each : array
         Log-probabilities of the distinct held-out rows.
     valid, train : float
-        Average log-likelihood of the held-out rows and of the rows fitted.
+        Average log-likelihood of the held-out rows and of the training rows.
     n_iter : int
-        Iterations that led to it.
+        Number of iterations to the best mixture.
     seconds : float
         How long it took.
     whole : bool
-        Whether it ended by itself.
+        Whether it ended without being cut short.
     """
 
     mixture: Mixture
@@ -227,46 +228,46 @@ class Fit:
 
 
 class FitStore(Protocol):
-    """Where fits are kept."""
+    """A store of fits."""
 
     def get(self, settings: Settings, number: int) -> Fit | None:
-        """Return a fit, None if it is not known."""
+        """Return a fit, None if it is not stored."""
 
     def put(self, settings: Settings, number: int, fit: Fit) -> None:
-        """Keep a fit."""
+        """Store a fit."""
 
 
 @dataclass
 class Fitter:
-    """Fits settings to given rows.
+    """Makes fits with given settings to fixed rows.
 
     Attributes
     ----------
     examples, valid : Examples
-        Rows to fit, rows to stop and compare by.
+        The training rows, and the rows by which fits are stopped and compared.
     alpha : float
-        Smoothing of the training set's own frequencies.
+        Smoothing of the training set's overall frequencies.
     rule : StopRule
-        When a first fit ends; those to be averaged go on for longer.
+        When a first fit stops; fits to be averaged run longer.
     seed : int
         Seed of every family's first start.
     device : {"auto", "cpu", "gpu"}
-        Where networks are trained, and with ``"gpu"`` EM makes its passes.
+        Where networks are trained; with ``"gpu"`` EM runs its passes there too.
     em_device : jax device, optional
-        The latter.
+        The resolved device.
     accelerator : jax device, optional
-        What networks are trained on, where it is not the processor: EM of families that say so
-        makes its passes there.
+        The device on which networks are trained, if it is not the CPU: families that opt in run EM
+        there too.
     stop : threading.Event
-        Once it is set, a fit that goes on is cut short.
+        When it is set, a running fit is cut short.
     kept : FitStore, optional
-        Where fits are found that need not be made again.
+        Stored fits, which need not be repeated.
     named : NamedBlocks
-        Blocks with statistics, for the families that take them.
+        Blocks with statistics, for families that support them.
     in_vain : dict
-        Seconds that were too few for a fit of a family to lead to anything, by its name.
+        Seconds that were not enough for a useful result, by family.
     begun : bool
-        Whether any fit has come to its first iteration.
+        Whether any fit has completed an iteration.
     """
 
     examples: Examples
@@ -293,9 +294,9 @@ class Fitter:
         clock: Clock = ENDLESS,
         n_jobs: int | None = None,
     ) -> Fit:
-        """Fit some settings from the numbered start; those from 1 on are to be averaged.
+        """Fit some settings from a numbered start; fits with number 1 or higher are to be averaged.
 
-        A fit ends with the last iteration that there is time for, or in which `stop` is set. If
+        A fit ends with the last iteration for which there is time, or in which `stop` is set. If
         there is no time for any, it raises `OutOfTime`.
         """
         known = None if self.kept is None else self.kept.get(settings, number)
@@ -330,12 +331,12 @@ class Fitter:
         return fit
 
     def passes_device(self, settings: Settings) -> Any:
-        """Return the device on which EM makes its passes, None for the processor."""
+        """Return the device on which EM runs its passes, None for the CPU."""
         spared = self.accelerator is not None and settings.space.most_on_device is not None
         return self.accelerator if spared else self.em_device
 
     def uses_accelerator(self, settings: Settings) -> bool:
-        """Whether a fit keeps the accelerator busy, and the processor free for others."""
+        """Whether a fit occupies the accelerator and leaves the CPU free."""
         passes = self.em_device is None and self.passes_device(settings) is not None
         return self.accelerator is not None and (settings.trained or passes)
 
@@ -380,7 +381,7 @@ class Fitter:
             return one(settings, problem, None)
         name, earlier = found
         key = (name, settings.blocks, earlier.n_components, earlier.pooling, seed, rule)
-        with self._locks[key]:  # fits that differ in shrinkage alone share what comes before
+        with self._locks[key]:  # fits that differ only in shrinkage start from the same fit
             clock.check()
             before = self._before.get(key)
             if before is None:

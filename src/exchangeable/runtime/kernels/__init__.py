@@ -1,1 +1,1 @@
-"""How compiled loops are declared, compiled and kept, and what they are made of."""
+"""Declaring, compiling and caching kernels, and their building blocks."""

@@ -1,7 +1,7 @@
 """Bits of words and of floating-point numbers inside compiled loops.
 
-The processor's instructions are reached through numba's intrinsics, which exist in compiled code
-only. Each has a plain Python twin, which takes its place where NUMBA_DISABLE_JIT is set.
+The processor's instructions are accessed through numba's intrinsics, which exist in compiled code
+only. Each has a plain Python twin, which replaces it if NUMBA_DISABLE_JIT is set.
 """
 
 import struct

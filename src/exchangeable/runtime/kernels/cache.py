@@ -1,10 +1,10 @@
-"""Kernels, and the cache that keeps them compiled.
+"""Kernels, and the cache of compiled kernels.
 
-Numba keeps compiled functions beside their files, or in the user's cache folder, and looks for a
-place when a function is *declared*: importing a module would write, or fail where nothing can be
-written. Here the place is looked for when the first kernel is needed. What is damaged is compiled
-and written anew. What cannot be written, because there is no place or the disk is full, is compiled
-in every process, and a warning says so once.
+Numba caches compiled functions next to their files or in the user's cache folder, and looks for a
+folder when a function is *declared*: importing a module would write, or fail if nothing is
+writable. Here the folder is looked for when the first kernel is needed. Damaged files are replaced
+after compiling again. If nothing can be written, because there is no folder or the disk is full,
+every process compiles for itself, and a warning says so once.
 """
 
 import atexit
@@ -27,21 +27,21 @@ from numba.misc.appdirs import user_cache_dir
 from exchangeable.runtime.kernels.compiling import is_known, listen
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-"""Options of all kernels: no interpreter's lock, and division as in NumPy."""
+"""Options of all kernels: without the interpreter's lock, and division as in NumPy."""
 _told: list[str] = []
 _looked: list[bool] = []
 listen()
 
 
 class DeferredCache:
-    """The cache of one function, looked for when the function is first needed.
+    """The cache of one function, which is looked for when the function is first needed.
 
-    It is given up when it cannot be read or written.
+    It is given up if it cannot be read or written.
 
     Parameters
     ----------
     function : callable
-        The function as it was written.
+        The Python function.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -63,7 +63,7 @@ class DeferredCache:
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what is cached for a signature, None if there is nothing or it cannot be read.
 
-        What cannot be read is damaged, or of another version of this library, and is forgotten.
+        What cannot be read is damaged, or from another version of this library, and is deleted.
         """
         return self._try(lambda: self._load(sig, target_context))
 
@@ -76,7 +76,7 @@ class DeferredCache:
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Cache what was compiled for a signature, if that is possible."""
+        """Cache the compiled function for a signature, if possible."""
         self._try(lambda: self._cache().save_overload(sig, data))
 
     def _try(self, work: Callable[[], Any]) -> Any:
@@ -91,20 +91,20 @@ class DeferredCache:
             return None
 
     def enable(self) -> None:
-        """Use the cache."""
+        """Enable the cache."""
         self._enabled = True
 
     def disable(self) -> None:
-        """Do without the cache."""
+        """Disable the cache."""
         self._enabled = False
 
     def flush(self) -> None:
-        """Forget what is cached."""
+        """Delete what is cached."""
         self._try(lambda: self._cache().flush())
 
 
 def _compiler(name: str) -> dict[str, Any]:
-    """Return the option of `numba.njit` that names one of our compilers, none where it may fail."""
+    """Return the option of `numba.njit` that selects one of our compilers, none if it may fail."""
     if not is_known():
         return {}
     from exchangeable.runtime.kernels import compiler
@@ -134,7 +134,7 @@ def compiled(**options: Any) -> Any:
 
 
 class Helper(CPUDispatcher):
-    """A function that kernels are linked with; called from Python it is a kernel itself."""
+    """A function that kernels are linked with; called from Python, it is a kernel itself."""
 
     @cached_property
     def alone(self) -> Any:
@@ -170,7 +170,7 @@ def for_kernels(**options: Any) -> Any:
 
 
 def tell(where: str) -> None:
-    """Say once what cannot be used."""
+    """Warn once about what cannot be used."""
     if not _told:
         _told.append(where)
         warnings.warn(
@@ -182,7 +182,7 @@ def tell(where: str) -> None:
 
 
 def find_room() -> None:
-    """Let Numba cache in a folder of this process if it could not anywhere else."""
+    """Let Numba cache in a temporary folder if there is no other."""
     if _looked:
         return
     _looked.append(True)
@@ -200,7 +200,7 @@ def find_room() -> None:
 
 
 def _can_write(folder: Path) -> bool:
-    """Whether files can be made in a folder, which is made if need be."""
+    """Whether files can be created in a folder, which is created if necessary."""
     try:
         os.makedirs(folder, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

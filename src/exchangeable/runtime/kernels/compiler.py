@@ -1,9 +1,10 @@
-"""Numba's compiler, without what it would do twice for our kernels.
+"""Numba's compiler, without work that it would do twice for our kernels.
 
-Numba optimises each function by itself when it is added to a library, again when it is linked with
-the functions it calls, and again in everything that calls it; and it makes machine code of all of
-them. Kernels are optimised once, when everything they need has been linked. Functions that only
-kernels call are neither optimised nor made machine code: both is done where they are called.
+Numba optimises each function when it is added to a library, again when it is linked with the
+functions it calls, and again in everything that calls it; and it generates machine code for all of
+them. Here kernels are optimised once, when everything they need has been linked. Functions that
+only kernels call are neither optimised nor compiled to machine code by themselves; both happens
+where they are called.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from exchangeable.runtime.kernels.contexts import KernelContext, KernelTyping
 
 DEFAULTS = Flags().values()  # type: ignore[no-untyped-call]
 HASH = hash(Flags())  # type: ignore[no-untyped-call]
-"""The hash of all flags: Numba's depends on their names only."""
+"""The hash of all flags: Numba's hash depends on their names only."""
 
 
 UNUSED = {
@@ -36,8 +37,8 @@ UNUSED = {
     LiteralUnroll,
     WithLifting,
 }
-"""Passes for what no kernel has: blocks of ``with``, loops over tuples of several types, functions
-of Numba that are written out, and reports for people."""
+"""Passes for features that no kernel uses: ``with`` blocks, loops over tuples of several types,
+inlined functions of Numba, and reports for people."""
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[misc,no-untyped-call,unused-ignore]
@@ -56,7 +57,7 @@ class ArrayRewrites(NopythonRewrites):  # type: ignore[misc,unused-ignore]
 
 
 class KernelFlags(Flags):
-    """Flags that are quick to compare; Numba does so each time that it looks up an operation."""
+    """Flags that are fast to compare, since Numba does so whenever it looks up an operation."""
 
     def __hash__(self) -> int:
         return HASH
@@ -68,7 +69,7 @@ class KernelFlags(Flags):
         return bool(mine == others or DEFAULTS | mine == DEFAULTS | others)
 
     def copy(self) -> "KernelFlags":
-        """Return what operations are looked up by: how the caller is called is not their concern.
+        """Return the key of operations: how the caller is called is not part of it.
 
         Otherwise Numba's own functions would be compiled again for each way.
         """

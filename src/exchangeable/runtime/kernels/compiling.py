@@ -1,7 +1,7 @@
-"""What is done while a kernel is compiled: the user is told, and the garbage collector waits.
+"""Side effects of compiling: the user is informed, and the garbage collector pauses.
 
-Compiling makes objects by the million, nearly all of which stay: looking through them again and
-again would take a sixth of the time.
+Compiling creates millions of objects, nearly all of which stay: scanning them again and again would
+take a sixth of the time.
 """
 
 import gc
@@ -16,22 +16,22 @@ PACKAGE = __name__.partition(".")[0]
 MESSAGE = "compiling, first use only"
 LOGGER = logging.getLogger(PACKAGE)
 KNOWN = ("0.68",)
-"""Versions of Numba whose compiler `runtime.compiler` was written for; others do all of the work
-themselves, and take longer."""
+"""Versions of Numba for which `runtime.compiler` was written; with others, Numba does all of the
+work itself, which takes longer."""
 CLEAR = "\r\x1b[K"
 """What empties a line of a terminal."""
 
 
 def is_known() -> bool:
-    """Whether Numba is of a version whose compiler we may change."""
+    """Whether we support changing the compiler of this version of Numba."""
     return numba.__version__.rpartition(".")[0] in KNOWN
 
 
 class CompilationListener(event.Listener):  # type: ignore[misc,unused-ignore]
-    """Tells a terminal which kernel is being compiled, and the log, once, that one is.
+    """Shows on a terminal which kernel is being compiled, and logs once that one is.
 
     Numba calls it for every function that is not found in a cache, one at a time: compilation holds
-    a lock. Functions of other packages are compiled as before.
+    a lock. Functions of other packages are compiled as usual.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class CompilationListener(event.Listener):  # type: ignore[misc,unused-ignore]
         self._collects = False
 
     def on_start(self, event: Any) -> None:
-        """Tell that a kernel is compiled, unless it is for another one."""
+        """Report that a kernel is compiled, unless it is part of another one."""
         name = _name(event)
         if not self._depth and not name:
             return
@@ -57,7 +57,7 @@ class CompilationListener(event.Listener):  # type: ignore[misc,unused-ignore]
         gc.disable()
 
     def on_end(self, event: Any) -> None:
-        """Let everything go on once the outermost kernel has been compiled."""
+        """End the side effects once the outermost kernel has been compiled."""
         if not self._depth:
             return
         self._depth -= 1
@@ -68,26 +68,26 @@ class CompilationListener(event.Listener):  # type: ignore[misc,unused-ignore]
 
 
 def _name(event: Any) -> str:
-    """Return the name of the kernel, empty if it is not of this package."""
+    """Return the name of the kernel, empty if it does not belong to this package."""
     function = event.data["dispatcher"].py_func
     package, _, path = (function.__module__ or "").partition(".")
     return f"{path}.{function.__name__}" if package == PACKAGE else ""
 
 
 def _link_only(dispatcher: Any) -> None:
-    """Let one of Numba's own functions be a part of the kernel, and not be made machine code."""
+    """Let one of Numba's own functions be part of the kernel, without machine code of its own."""
     from exchangeable.runtime.kernels.compiler import HelperCompiler
 
     dispatcher._compiler.pipeline_class = HelperCompiler
 
 
 def _show(text: str) -> None:
-    """Write to a terminal; elsewhere nothing is written."""
+    """Write to a terminal, and nowhere else."""
     if sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write(text)
         sys.stderr.flush()
 
 
 def listen() -> None:
-    """Listen to Numba from now on."""
+    """Listen to Numba's compiler from now on."""
     event.register("numba:compile", CompilationListener())  # type: ignore[no-untyped-call]

@@ -1,9 +1,9 @@
-"""Numba's contexts, which answer again what they have been asked before.
+"""Numba's contexts with caches for repeated questions.
 
 Typing ``i + 1`` tries a dozen templates, most of them for strings, sets and dates, and does so
-again at each place and in each round of inference; the size of a type is found by parsing a module
-of LLVM; and before anything is looked up a second time, all registries are searched for news. All
-of this is done once here.
+again for each occurrence and in each round of inference; the size of a type is found by parsing an
+LLVM module; and before every look-up all registries are searched for new entries. All of this is
+done once here.
 """
 
 import copy
@@ -27,11 +27,11 @@ def _n_registered(registries: Any) -> int:
 class KernelTyping(Context):  # type: ignore[misc,unused-ignore]
     """The typing of a kernel's operations.
 
-    It shares what is declared with the context it was made of, and is equal to it, so that Numba's
+    It shares declarations with the context it was made from, and is equal to it, so that Numba's
     own functions are not compiled once for each.
 
-    Only what Numba does itself is remembered: functions that are compiled for a caller also depend
-    on how the caller is compiled.
+    Only Numba's own answers are cached: functions that are compiled for a caller also depend on how
+    the caller is compiled.
     """
 
     _known: dict[Any, Any]
@@ -39,7 +39,7 @@ class KernelTyping(Context):  # type: ignore[misc,unused-ignore]
 
     @classmethod
     def of(cls, context: Context) -> "KernelTyping":
-        """Return the one of a context, or make it."""
+        """Return the instance for a context, creating it if necessary."""
         if context not in _made:
             made: Any = copy.copy(context)
             made.__class__ = cls
@@ -89,7 +89,7 @@ class KernelContext(CPUContext):  # type: ignore[misc,unused-ignore]
         context.__class__ = cls
 
     def get_abi_sizeof(self, ty: Any) -> int:
-        """Return the bytes that a type of LLVM takes."""
+        """Return the size of an LLVM type in bytes."""
         name = str(ty)
         if name not in self._sizes:
             self._sizes[name] = super().get_abi_sizeof(ty)  # type: ignore[no-untyped-call]

@@ -1,11 +1,11 @@
 """Eight numbers at a time, kept in registers of the processor inside compiled loops.
 
-The compiler turns a loop over an array into vector instructions, but it loads and stores what is
-added up in every step, because it cannot know that arrays do not overlap. Lanes are values, like
-numbers: a loop may add to them without touching memory. Each operation rounds as that on single
-numbers does. Where NUMBA_DISABLE_JIT is set, lanes are NumPy arrays.
+The compiler turns a loop over an array into vector instructions, but loads and stores accumulators
+in every step, because it cannot know that arrays do not overlap. Lanes are values, like numbers: a
+loop may add to them without touching memory. Each operation rounds like that on single numbers. If
+NUMBA_DISABLE_JIT is set, lanes are NumPy arrays.
 
-All arrays are contiguous and have one dimension; positions count numbers.
+All arrays are contiguous and one-dimensional; positions count numbers.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from exchangeable.runtime.kernels.bits import COMPILED
 from exchangeable.runtime.kernels.loops import inlined
 
 N_LANES = 8
-"""Numbers that are handled at a time."""
+"""Number of values per lane."""
 _DOUBLES = ir.VectorType(ir.DoubleType(), N_LANES)
 
 

@@ -1,15 +1,15 @@
-"""Short loops over arrays that are written out where they are used.
+"""Short loops over arrays that are inlined where they are used.
 
-Numba would compile ``target[:] = source`` with its checks of shapes, whose messages bring in all
-its handling of strings: three seconds the first time. Functions that are compiled by themselves
-cost more than their code, too: they are optimised once alone and once more in each caller. So these
-become part of their callers before anything is compiled.
+Numba would compile ``target[:] = source`` with its checks of shapes, whose messages pull in all its
+handling of strings: three seconds the first time. Functions that are compiled by themselves also
+cost more than their code: they are optimised once alone and once more in each caller. So these are
+inlined before anything is compiled.
 """
 
 from exchangeable.runtime.kernels.cache import compiled, for_kernels
 
 inlined = compiled(inline="always")
-"""For loops of a few lines, which become part of their callers before anything is compiled."""
+"""For loops of a few lines, which are inlined before anything is compiled."""
 helper = for_kernels(forceinline=True)
 """For functions that several kernels call, which are linked with each of them."""
 

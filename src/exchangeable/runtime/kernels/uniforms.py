@@ -1,4 +1,4 @@
-"""Uniform random numbers that are read again and again, in every iteration of EM."""
+"""Cached uniform random numbers, which are read again in every iteration of EM."""
 
 from threading import Lock
 
@@ -8,12 +8,12 @@ from exchangeable.arrays import FloatArray
 
 
 class Uniforms:
-    """The numbers of several generators, the first of which are kept.
+    """The random numbers of several generators, the first of which are cached.
 
     Parameters
     ----------
     most : int
-        How many numbers may be kept.
+        Maximum number of cached values.
 
     Examples
     --------
@@ -28,14 +28,14 @@ class Uniforms:
         self._lock = Lock()
 
     def first(self, seed: int, size: int) -> FloatArray:
-        """Return the first numbers of a seed, at least as many as are asked for."""
+        """Return the first numbers of a seed, at least as many as requested."""
         with self._lock:
             kept = self._kept.get(seed)
             others = sum(each.size for other, each in self._kept.items() if other != seed)
         wanted = size + size // 8
         if kept is not None and size <= kept.size <= 2 * wanted:
             return kept
-        # Rows come and go: a few numbers more than are needed now, and no more than that.
+        # The number of rows varies: cache slightly more than is needed now.
         if kept is not None and kept.size >= wanted:
             numbers = kept[:wanted].copy()
         else:

@@ -1,6 +1,6 @@
 """Exponential and logarithm that compiled loops turn into vector instructions.
 
-The compiler cannot vectorise a loop that calls the C library; these functions it inlines.
+The compiler cannot vectorise a loop that calls the C library, but it can inline these functions.
 """
 
 import math
@@ -14,7 +14,7 @@ from exchangeable.runtime.kernels.loops import inlined, largest
 vectorise = for_kernels(fastmath={"contract"})
 
 TILE = 256
-"""Rows of a tile: long enough for vector loops, few enough to stay in the nearest caches."""
+"""Number of rows of a tile: enough for vector loops, few enough for the nearest caches."""
 LOG2_E = 1 / math.log(2)
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1 / math.factorial(n) for n in range(3, 14))

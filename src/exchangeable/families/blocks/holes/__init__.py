@@ -1,1 +1,1 @@
-"""Rows with holes under the paper's blocks: scores, expectations and answers."""
+"""Rows with missing entries under the paper's blocks: scores, expectations and queries."""

@@ -1,4 +1,4 @@
-"""Holes of batches of labelled rows."""
+"""Missing entries in batches of labelled rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,15 +14,15 @@ from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.common.em_data import InMemory
 
 STEPS = 5
-"""Steps of EM in which a batch settles."""
+"""Steps of EM in which a batch converges."""
 
 
 def drawn_rows(
     before: BlockModel, observed: Observed, groups: Sequence[Group], alpha: float
 ) -> Rows:
-    """Return the rows of a batch with their holes drawn: from their class, once it was seen.
+    """Return the rows of a batch with missing entries drawn from their class, once it was seen.
 
-    Before that they are drawn by how often the batch has each variable on.
+    Before that they are drawn from the variables' frequencies in the batch.
     """
     matrix = flags(observed.ones).astype(np.uint8)
     examples, posterior = _labelled(observed, groups)
@@ -42,7 +42,7 @@ def with_expected(
     alpha: float,
     n_jobs: int | None,
 ) -> BlockModel:
-    """Return the model with the counts that it expects in the batch in place of those drawn."""
+    """Return the model with expected counts of the batch in place of those drawn."""
     examples = _labelled(observed, groups)[0]
     pairs = zip(model.histograms, drawn, strict=True)
     others = [whole - own for whole, own in pairs]

@@ -1,4 +1,4 @@
-"""A row's known ones and holes, counted in every block."""
+"""Counting a row's known ones and missing entries in every block."""
 
 from typing import Any, NamedTuple, Self
 
@@ -16,16 +16,16 @@ _compile = compiled()
 
 
 class HoledRows(NamedTuple):
-    """Rows with holes, and the blocks in which their entries are counted.
+    """Rows with missing entries, and the blocks in which their entries are counted.
 
     Attributes
     ----------
     ones, holes : RowArrays
-        The entries known to be on, and those not known.
+        The entries known to be on, and the missing ones.
     masks : array of shape (n_words, n_blocks) or (0, 0)
-        The bits of each block's variables; where there are none, ones and holes are walked over.
+        The bits of each block's variables; if there are none, ones and missing entries are listed.
     labels : array of shape (n_variables, n_classes)
-        The block of each variable, numbered through all classes.
+        The block of each variable, numbered over all classes.
     """
 
     ones: RowArrays
@@ -35,20 +35,20 @@ class HoledRows(NamedTuple):
 
 
 class Counters(NamedTuple):
-    """A row's known ones and holes in every block, as `count_row` writes them.
+    """A row's known ones and missing entries in every block, as written by `count_row`.
 
     Attributes
     ----------
     starts : array of shape (n_blocks,)
-        Where each block's entries start in a table.
+        The start of each block's entries in a table.
     entry : array of shape (n_blocks,)
-        The entry of the known ones: each block's start moved on by their number.
+        The entry of the known ones: each block's start plus their number.
     hidden : array of shape (n_blocks,)
-        Number of holes of each block.
+        Number of missing entries of each block.
     touched : array of shape (n_blocks,)
-        The blocks that have a known one or a hole come first.
+        The blocks with a known one or a missing entry come first.
     buffer : array of shape (n_variables,)
-        Space for the ones of a packed row.
+        Workspace for the ones of a packed row.
     """
 
     starts: IntArray
@@ -66,7 +66,7 @@ class Counters(NamedTuple):
 
 @helper
 def _touch(ones, labels, counters, n_touched, on):  # type: ignore[no-untyped-def]
-    """Count some variables, known ones or holes, and list the blocks that have any."""
+    """Count some variables, known ones or missing, and list the blocks that have any."""
     starts, entry, hidden, touched = (
         counters.starts,
         counters.entry,
@@ -87,7 +87,7 @@ def _touch(ones, labels, counters, n_touched, on):  # type: ignore[no-untyped-de
 
 @inlined
 def _count_masked(known, unknown, masks, entry, hidden):  # type: ignore[no-untyped-def]
-    """Add the counts of a packed row's words, known ones and holes, in every block."""
+    """Add the counts of a packed row's words, known ones and missing, in every block."""
     for w in range(masks.shape[0]):
         one, hole, mask = known[w], unknown[w], masks[w]
         for b in range(entry.size):
@@ -97,9 +97,9 @@ def _count_masked(known, unknown, masks, entry, hidden):  # type: ignore[no-unty
 
 @helper
 def count_row(rows, row, counters):  # type: ignore[no-untyped-def]
-    """Count a row's known ones and holes in every block; return how many blocks were touched.
+    """Count a row's known ones and missing entries in every block; return the touched blocks.
 
-    The counters are as of a row of known zeros before, and again after `forget_row`.
+    The counters are those of a row of known zeros before, and again after `forget_row`.
     """
     if rows.masks.size:
         known, unknown = rows.ones.bits[row], rows.holes.bits[row]

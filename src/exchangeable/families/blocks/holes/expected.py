@@ -1,10 +1,10 @@
-"""What rows with holes are expected to sum to, without drawing any: moments, and counts in blocks.
+"""Exact expectations for rows with missing entries: moments, and counts in blocks.
 
-A hole is on with a probability that depends on its block's state alone (see `hole_states`). Moments
-of the rows with holes, from which the sweep learns blocks, are sums of these probabilities. How
-many rows have each count in blocks that are new is found from their states: given the weight of the
-rows by state, the likeliest distribution of a block's count takes a few steps of EM, each a few
-operations per state and none per row.
+A missing entry is on with a probability that depends only on its block's state (see `hole_states`).
+Moments of such rows, from which the sweep learns blocks, are sums of these probabilities. Counts in
+new blocks are estimated from the rows' states: given the weight of the rows by state, the maximum
+likelihood distribution of a block's count takes a few steps of EM, each with a few operations per
+state and none per row.
 """
 
 from typing import NamedTuple, Self
@@ -27,9 +27,9 @@ from exchangeable.runtime.threads import row_ranges, run
 _compile = compiled()
 
 CLASSES_TOGETHER = 5
-"""Classes whose moments are summed by one call."""
+"""Number of classes whose moments are summed by one call."""
 STEPS = 4
-"""Steps of EM in which the counts of new blocks settle."""
+"""Steps of EM in which the counts of new blocks converge."""
 
 
 class BlocksOfAll(NamedTuple):
@@ -48,16 +48,16 @@ class BlocksOfAll(NamedTuple):
 
 
 class Chances(NamedTuple):
-    """The probability of a hole to be on, for every block and number of its bundle.
+    """The probability of a missing entry being on, for every block and number of its bundle.
 
     Attributes
     ----------
     bundle : array of shape (n_blocks,)
         The bundle of each block.
     starts : array of shape (n_blocks,)
-        Where the probabilities of each block begin.
+        The start of the probabilities of each block.
     of_number : array
-        P(a hole of the block is on | number of the bundle).
+        P(a missing entry of the block is on | number of the bundle).
     """
 
     bundle: IntArray
@@ -68,7 +68,7 @@ class Chances(NamedTuple):
     def of(cls, states: HoleStates, bundles: Bundles) -> Self:
         """Return the chances, given the probabilities of states.
 
-        The state after has one hole less and one known one more.
+        The next state has one missing entry less and one known one more.
         """
         before, after = states.chances[:-1], states.chances[1:]
         of_state = np.zeros(states.chances.size)
@@ -85,12 +85,12 @@ class Chances(NamedTuple):
 
 
 class MomentWorkspace(NamedTuple):
-    """Room for the moments of some classes.
+    """Workspace for the moments of some classes.
 
     Attributes
     ----------
     row : array of shape (TILE,)
-        The rows of a tile that are of a class.
+        The rows of a tile that belong to a class.
     mass : array of shape (TILE, n_blocks)
         How much of each has a hole of each block on.
     by_value : array of shape (n_classes, n_bytes, 256, 2)
@@ -103,7 +103,7 @@ class MomentWorkspace(NamedTuple):
 
     @classmethod
     def of(cls, n_classes: int, n_variables: int, n_blocks: int) -> Self:
-        """Return room for classes with up to this many blocks."""
+        """Return the workspace for classes with up to this many blocks."""
         row, mass = np.empty(TILE, dtype=np.int64), np.empty((TILE, n_blocks))
         return cls(row, mass, np.zeros((n_classes, (n_variables + 7) // 8, 256, 2)))
 
@@ -111,9 +111,9 @@ class MomentWorkspace(NamedTuple):
 def moments(
     counts: RowCounts, posterior: FloatArray, states: HoleStates, least: float, n_jobs: int | None
 ) -> FloatArray:
-    """Return the moments of packed rows, as in `Sums`, holes by how probable they are to be on.
+    """Return the moments of packed rows, as in `Sums`, with expectations for missing entries.
 
-    Rows that belong to a class with no more probability than `least` are left out of it.
+    Rows that belong to a class with probability at most `least` are left out of it.
     """
     by_class, examples = one_class_per_line(posterior), counts.counter.examples
     assert examples.holes is not None
@@ -149,7 +149,7 @@ def moments(
 
 @_compile
 def _spread(first_state, of_state, bundles, starts, of_number):  # type: ignore[no-untyped-def]
-    """Write what is known of a block's states for every number of its bundle."""
+    """Write the values for a block's states, for every number of its bundle."""
     order, first_block, first = bundles.order, bundles.first_block, bundles.starts
     for g in range(first_block.size - 1):
         below = 1  # numbers that differ only in the blocks before this one
@@ -226,7 +226,7 @@ def _add_bytes(by_value, first, sums):  # type: ignore[no-untyped-def]
 
 
 def settled_counts(layout: Tables, states: Tables, by_state: FloatArray) -> FloatArray:
-    """Return the weight of the rows by count in blocks whose parameters are not known yet.
+    """Return the weight of the rows by count in blocks with unknown parameters.
 
     `by_state` is their weight by state; both are laid out as the tables.
     """
@@ -240,10 +240,10 @@ def settled_counts(layout: Tables, states: Tables, by_state: FloatArray) -> Floa
 
 @_compile
 def _settle(starts, first_state, by_state, log_factorial, workspace, counts):  # type: ignore[no-untyped-def]
-    """Find the likeliest counts of every block by EM, from equal probabilities of all counts.
+    """Fit the counts of every block by EM, starting from equal probabilities of all counts.
 
-    `workspace` has three lines for the states of a block. Where the probability of a state is too
-    small for a number, its holes are on as often as its known entries.
+    `workspace` has three lines for the states of a block. If the probability of a state underflows,
+    its missing entries are on as often as its known ones.
     """
     chances, ratio, mass = workspace[0], workspace[1], workspace[2]
     for b in range(starts.size):

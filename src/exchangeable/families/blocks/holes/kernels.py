@@ -1,8 +1,9 @@
-"""Inner loops over rows with holes: sums over hidden ones, scores and the E-step.
+"""Inner loops over rows with missing entries: sums over hidden ones, scores and the E-step.
 
-In a block of m variables of which h are not known and c are known to be on, the number s of hidden
-ones has weight C(h, s)·exp(table[c + s]): P = Σ_t q(t)·C(m − o, t − c)/C(m, t) with o = m − h. An
-entry of the table and a number of holes name such a sum; each is computed once and remembered.
+In a block of m variables of which h are unknown and c are known to be on, the number s of hidden
+ones has weight C(h, s)·exp(table[c + s]): P = Σ_t q(t)·C(m − o, t − c)/C(m, t) with o = m − h. Such
+a sum is identified by an entry of the table and a number of unknown variables; each is computed
+once and memoised.
 """
 
 from typing import NamedTuple, Self
@@ -23,20 +24,20 @@ _helper = for_kernels()
 _compile_no_nan = for_kernels(fastmath={"nnan", "nsz"})
 
 LARGEST_MEMO = 1 << 17
-"""The memo holds this many sums. Where there can be more, a pair may displace another one."""
+"""The memo holds this many sums. If there can be more, a pair may displace another one."""
 NEGLIGIBLE = 37.0
 """Terms smaller than the largest by this much, in logarithms, are lost in rounding."""
 
 
 class HoleTables(NamedTuple):
-    """The tables of all classes as kernels for rows with holes read them.
+    """The tables of all classes in the form of the kernels for rows with missing entries.
 
     Attributes
     ----------
     first_block : array of shape (n_classes + 1,)
         The blocks of class y are ``first_block[y]..first_block[y + 1] - 1``.
     starts, sizes : arrays of shape (n_blocks,)
-        Where each block's entries start, and its number of variables.
+        The start of each block's entries, and its number of variables.
     values : array
         log q(l) − log C(m, l) for every block and count.
     log_factorial : array
@@ -51,18 +52,18 @@ class HoleTables(NamedTuple):
 
 
 class Memo(NamedTuple):
-    """Sums over hidden ones that were computed before.
+    """Sums over hidden ones that have been computed.
 
     Attributes
     ----------
     keys : array of shape (n_slots,)
-        Which pair of entry and number of holes each slot holds, −1 for none.
+        The pair of entry and number of unknown variables in each slot, −1 for none.
     values, means : arrays of shape (n_slots,)
         The logarithm of the pair's sum, and its expected number of hidden ones.
     waiting, owner : arrays of shape (n_slots,)
-        Mass of rows that is still to be added to a histogram, and the key of its pair.
+        Mass of rows still to be added to a histogram, and the key of its pair.
     offsets : array of shape (n_blocks,)
-        The first slot of each block's pairs, −1 where pairs share slots.
+        The first slot of each block's pairs, −1 if pairs share slots.
     """
 
     keys: IntArray
@@ -86,20 +87,20 @@ class Memo(NamedTuple):
 
 
 class HoleScores(NamedTuple):
-    """What scoring rows with holes keeps from row to row.
+    """State that is kept from row to row when scoring rows with missing entries.
 
     Attributes
     ----------
     counters : Counters
-        Of the row at hand.
+        For the current row.
     memo : Memo
         Sums over hidden ones.
     class_of : array of shape (n_blocks,)
         The class of each block.
     base, forbidden : arrays of shape (n_classes,)
-        Each class's score of a row of known zeros, and how many blocks forbid such a row.
+        Each class's score of a row of known zeros, and the number of blocks that exclude it.
     missing : array of shape (n_classes,)
-        How many blocks forbid the row at hand.
+        The number of blocks that exclude the current row.
     """
 
     counters: Counters
@@ -111,7 +112,7 @@ class HoleScores(NamedTuple):
 
     @classmethod
     def of(cls, rows: HoledRows, n_rows: int, tables: HoleTables) -> Self:
-        """Return what scoring this many rows needs."""
+        """Return the state for scoring this many rows."""
         lengths = np.diff(tables.first_block)
         class_of = np.repeat(np.arange(lengths.size), lengths)
         zero = tables.values[tables.starts]
@@ -151,7 +152,7 @@ def hidden_ones(table, entry, holes, log_factorial):  # type: ignore[no-untyped-
 
 @inlined
 def pair_slot(key, holes, count, offset, size, n_slots):  # type: ignore[no-untyped-def]
-    """Return the slot of a pair: one of its own (`offset` ≥ 0), or one that it may share."""
+    """Return the slot of a pair: its own (`offset` ≥ 0), or one that it may share."""
     if offset >= 0:
         return offset + holes * (size + 1) + count
     mixed = wrapping_product(np.uint64(key), np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
@@ -160,7 +161,7 @@ def pair_slot(key, holes, count, offset, size, n_slots):  # type: ignore[no-unty
 
 @_helper
 def remember(slot, key, tables, memo):  # type: ignore[no-untyped-def]
-    """Compute the sum that a key stands for, and put it into a slot."""
+    """Compute the sum of a key, and put it into a slot."""
     entry, holes = key % tables.values.size, key // tables.values.size
     value, mean = hidden_ones(tables.values, entry, holes, tables.log_factorial)
     memo.keys[slot] = key
@@ -172,7 +173,7 @@ def remember(slot, key, tables, memo):  # type: ignore[no-untyped-def]
 # do. So arrays are taken out before, and the functions are inlined.
 @inlined
 def _add_scores(n_touched, counters, class_of, tables, memo, joint, missing):  # type: ignore[no-untyped-def]
-    """Add how much more blocks are worth than they would be without ones and holes."""
+    """Add the difference of blocks' scores from those without ones and missing entries."""
     starts, entry, hidden, touched, _ = counters
     _, _, sizes, table, _ = tables
     keys, values, _, _, _, offsets = memo
@@ -199,7 +200,7 @@ def _add_scores(n_touched, counters, class_of, tables, memo, joint, missing):  #
 
 @inlined
 def _add_counts(n_touched, counters, class_of, tables, memo, mass, histogram):  # type: ignore[no-untyped-def]
-    """Move the row's mass from the counts of zero to the counts that are expected."""
+    """Move the row's mass from the counts of zero to the expected counts."""
     starts, entry, hidden, touched, _ = counters
     _, _, sizes, table, _ = tables
     keys, _, _, waiting, owner, offsets = memo
@@ -238,9 +239,9 @@ def _spread(key, mass, tables, histogram):  # type: ignore[no-untyped-def]
 
 @inlined
 def _score_row(rows, row, counters, memo, class_of, zeros, missing, tables, joint):  # type: ignore[no-untyped-def]
-    """Write a row's log P(e | y), and return how many blocks were touched.
+    """Write a row's log P(e | y), and return the number of touched blocks.
 
-    `zeros` are the scores of a row of known zeros, and how many blocks forbid it.
+    `zeros` are the scores of a row of known zeros, and the number of blocks that exclude it.
     """
     base, forbidden = zeros
     n_touched = count_row(rows, row, counters)
@@ -269,7 +270,8 @@ def score_with_holes(rows, first, last, tables, scores, out):  # type: ignore[no
 def expect_with_holes(rows, first, last, tables, priors, scores, posterior, mass, histogram):  # type: ignore[no-untyped-def]
     """Return the log-likelihood of some rows; write posteriors, add expected histograms.
 
-    The `priors` are `RowPriors`, `scores` are `HoleScores`; `mass` is room for a number per class.
+    The `priors` are `RowPriors`, `scores` are `HoleScores`; `mass` is workspace for a number per
+    class.
     """
     counters, memo, class_of, base, forbidden, missing = scores
     zeros = (base, forbidden)

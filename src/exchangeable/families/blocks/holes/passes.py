@@ -1,4 +1,4 @@
-"""Passes over rows with holes: scores, expected histograms, marginals, completions and draws.
+"""Passes over rows with missing entries: scores, histograms, marginals, completions and draws.
 
 All operations except the first two answer for one class, given its blocks and table.
 """
@@ -29,18 +29,18 @@ from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import n_threads, row_ranges, run
 
 MEMO_BYTES = 1 << 25
-"""Memory that each part of the rows takes: it limits the number of parts."""
+"""Memory of each part of the rows, which limits the number of parts."""
 FEW_STATES, MOST_STATES, STATES_PER_ROW = 1 << 14, 1 << 21, 32
-"""Holes are summed out for all states of the blocks, used or not, where these are so few in all, or
-so few for each row and class."""
+"""Missing entries are summed out for all states of the blocks, used or not, if there are at most
+this many states in all, or per row and class."""
 STEPS_PER_WORD = 4
-"""Counting the ones of a word is this much cheaper than walking over them one by one."""
+"""Counting the ones of a word is this much cheaper than listing them one by one."""
 
 
 def score(observed: Observed, tables: Tables, n_jobs: int | None = None) -> FloatArray:
     """Return log P(e | y) for every row and class."""
     scores = np.empty((observed.n_rows, tables.labels.shape[1]))
-    # Each thread has a memo of its own, so few long parts are better than many short ones.
+    # Each thread has its own memo, so a few long parts are better than many short ones.
     spans = row_ranges(observed.n_rows, max(1, -(-observed.n_rows // n_threads(n_jobs))))
     rows = _holed_rows(observed, tables.labels, tables.starts.size)
     if is_linear(tables):
@@ -69,7 +69,7 @@ def _linear(tables: Tables) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def states_of(examples: Examples, tables: Tables) -> HoleStates | None:
-    """Return the tables with holes summed out, unless blocks have too many states for the rows."""
+    """Return the tables with missing entries summed out, unless there are too many states."""
     total, n_classes = int(n_states(sizes_of(tables)).sum()), tables.labels.shape[1]
     enough = max(FEW_STATES, STATES_PER_ROW * n_classes * examples.rows.n_rows)
     return HoleStates.of(tables) if total <= enough and few_states(tables) else None
@@ -90,7 +90,7 @@ def complete_sums(
     states: HoleStates,
     n_jobs: int | None = None,
 ) -> BlockSums:
-    """Return what the next step needs, given the posteriors."""
+    """Return the sums for the next step, given the posteriors."""
     posterior, weights = posteriors.posterior, counts.counter.examples.weights
     every = np.arange(posterior.shape[1])
     by_state = np.concatenate(histograms(counts, posterior, every, n_jobs=n_jobs))
@@ -101,13 +101,13 @@ def complete_sums(
 def expect(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
 ) -> BlockSums:
-    """Score every row, and sum the counts that are expected in every block."""
+    """Score every row, and sum the expected counts in every block."""
     if is_linear(tables):
         return _expect_singles(examples, tables, log_prior, n_jobs)
     posterior = np.empty((examples.rows.n_rows, log_prior.size))
     rows = _holed_rows(examples.observed, tables.labels, tables.starts.size)
     arrays, priors = _hole_tables(tables), RowPriors(examples.weights, examples.clamp, log_prior)
-    # Cut by the shape of the data alone: the sums are the same for any number of threads.
+    # Divided by the shape of the data alone: the sums are the same for any number of threads.
     steps = (examples.mean_ones + examples.mean_holes) * log_prior.size
 
     def one(span: tuple[int, int]) -> tuple[float, FloatArray]:
@@ -121,7 +121,7 @@ def expect(
     parts = run(one, examples.parts(2 * steps, MEMO_BYTES), n_jobs)
     totals = examples.weights @ posterior
     histogram = np.sum([part[1] for part in parts], axis=0)
-    # The kernel moves mass away from the counts of zero; here is what was there.
+    # The kernel moves mass away from the counts of zero; these are the counts before.
     zero = histogram[tables.starts] + np.repeat(totals, np.diff(tables.first_block))
     histogram[tables.starts] = np.where(zero > 1e-13 * totals.sum(), zero, 0.0)
     likelihood = float(sum(part[0] for part in parts))
@@ -131,9 +131,9 @@ def expect(
 def _expect_singles(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
 ) -> BlockSums:
-    """Do the same where every variable is a block: holes are variables of their own.
+    """Do the same if every variable is a block: missing entries are variables of their own.
 
-    The score of a row of known zeros loses the share of each variable that is a hole.
+    From the score of a row of known zeros, the share of each missing variable is subtracted.
     """
     rows = examples.ones_and_holes
     base, on, hole = _linear(tables)
@@ -169,7 +169,7 @@ def sums_over(examples: Examples, rows: Rows, posterior: FloatArray) -> FloatArr
 
 
 def single_moments(examples: Examples, posterior: FloatArray, tables: Tables) -> FloatArray:
-    """Return the moments of rows, as in `Sums`, where every variable is a block."""
+    """Return the moments of rows, as in `Sums`, if every variable is a block."""
     chance = np.exp(tables.values[tables.starts[tables.labels] + 1])
     moments = np.empty((2, *chance.shape))
     for power, share in enumerate((posterior, posterior**2)):
@@ -182,7 +182,7 @@ def single_moments(examples: Examples, posterior: FloatArray, tables: Tables) ->
 def log_likelihood(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
 ) -> float:
-    """Return the log-likelihood of what is known of all examples, and of their known classes."""
+    """Return the log-likelihood of the known entries and the known classes of all examples."""
     joint = score(examples.observed, tables, n_jobs) + log_prior
     each = normalize_log(joint, log_prior)[1]
     if examples.clamp.size:
@@ -192,9 +192,9 @@ def log_likelihood(
 
 
 def _holed_rows(observed: Observed, labels: npt.NDArray[np.integer], n_blocks: int) -> HoledRows:
-    """Return rows as the kernels take them.
+    """Return rows in the form of the kernels.
 
-    Blocks have masks where rows are packed and blocks are few.
+    Blocks have masks if rows are packed and blocks are few.
     """
     ones = observed.ones.arrays
     if observed.holes is None:
@@ -223,7 +223,7 @@ def _hole_tables(tables: Tables) -> HoleTables:
 
 
 def holed_rows(observed: Observed, partition: Partition) -> HoledRows:
-    """Return rows as kernels that answer for one class take them."""
+    """Return rows in the form of the kernels for one class."""
     labels = partition.labels[:, None].astype(label_type(partition.n_blocks), order="C")
     return _holed_rows(observed, labels, partition.n_blocks)
 
@@ -279,7 +279,7 @@ def draw_packed(
     table: FloatArray,
     uniforms: Callable[[int], FloatArray],
 ) -> Rows | None:
-    """Return the same completions as packed rows; None where the rows are not packed.
+    """Return the same completions as packed rows; None if the rows are not packed.
 
     `uniforms` returns at least this many numbers of the generator.
     """

@@ -1,11 +1,11 @@
-"""States of blocks in rows with holes, numbered so that EM's passes look them up like counts.
+"""States of blocks in rows with missing entries, numbered so that passes look them up like counts.
 
-In a block of m variables of which c are known to be on and h are holes, n = c + h may be on. The
-pair (n, c) is the block's *state*, number n(n + 1)/2 + c. Passes over complete rows look up the
-number of ones of each block; passes over rows with holes look up its state, in tables from which
-holes are summed out, and at the end the weight of the rows in each state becomes expected counts.
-Neither costs more than a few operations per state, since a hole is either off or on:
-P(n, c) = P(n − 1, c) + P(n, c + 1).
+In a block of m variables of which c are known to be on and h are missing, at most n = c + h are on.
+The pair (n, c) is the block's *state*, number n(n + 1)/2 + c. Passes over complete rows look up the
+number of ones of each block; passes over rows with missing entries look up its state, in tables
+from which missing entries are summed out, and at the end the weight of the rows in each state is
+converted to expected counts. Neither costs more than a few operations per state, since a missing
+entry is either off or on: P(n, c) = P(n − 1, c) + P(n, c + 1).
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from exchangeable.runtime.kernels.vectors import exponential, logarithm
 _compile = compiled()
 
 WIDEST = 690.0
-"""Largest difference of two entries of a block's table: beyond it, probabilities would underflow.
+"""Maximum difference of two entries of a block's table: beyond it, probabilities would underflow.
 Blocks of about 900 variables reach it."""
 
 
@@ -40,7 +40,7 @@ def sizes_of(tables: Tables) -> IntArray:
 
 
 def state_layout(tables: Tables) -> Tables:
-    """Return tables with an entry for every state of the same blocks, their values not yet set."""
+    """Return tables with an entry for every state of the same blocks, with values not yet set."""
     ends = np.cumsum(n_states(sizes_of(tables)))
     starts = np.concatenate([[0], ends[:-1]])
     return replace(tables, starts=starts, values=np.empty(ends[-1]))
@@ -48,14 +48,14 @@ def state_layout(tables: Tables) -> Tables:
 
 @dataclass(frozen=True)
 class HoleStates:
-    """The tables of all classes with holes summed out.
+    """The tables of all classes with missing entries summed out.
 
     Attributes
     ----------
     tables : Tables
-        log P(state) of every block and state: log-probability of its known entries.
+        log P(state) of every block and state: the log-probability of its known entries.
     chances : array
-        The same probabilities, each block's up to a factor.
+        The same probabilities, up to a factor per block.
     """
 
     tables: Tables
@@ -63,7 +63,7 @@ class HoleStates:
 
     @classmethod
     def of(cls, tables: Tables) -> Self | None:
-        """Sum the holes out; None where the entries of a block's table differ too much."""
+        """Sum missing entries out; None if the entries of a block's table differ too much."""
         states = state_layout(tables)
         chances = np.empty(states.values.size)
         if not _sum_out(tables.starts, tables.values, states.starts, chances, states.values):
@@ -82,7 +82,7 @@ class HoleStates:
 
 @_compile
 def _sum_out(starts, values, first_state, chances, log_chances):  # type: ignore[no-untyped-def]
-    """Write the probability of every state, and its logarithm; say whether they can be written."""
+    """Write the probability of every state, and its logarithm; return whether this was possible."""
     for b in range(starts.size):
         end = starts[b + 1] if b + 1 < starts.size else values.size
         table = values[starts[b] : end]
@@ -111,7 +111,7 @@ def _sum_out(starts, values, first_state, chances, log_chances):  # type: ignore
 
 @_compile
 def _fill_holes(starts, counts, first_state, chances, mass):  # type: ignore[no-untyped-def]
-    """Move the mass of states with holes on, one hole at a time, until no state has any."""
+    """Move the mass of states with missing entries, one entry at a time, until none has any."""
     for b in range(starts.size):
         end = starts[b + 1] if b + 1 < starts.size else counts.size
         last = end - starts[b] - 1

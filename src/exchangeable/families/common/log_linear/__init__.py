@@ -1,1 +1,1 @@
-"""Scores that are sums of linear terms, pairs along a forest and look-ups, and passes over them."""
+"""Log-linear scores: sums of linear terms, pairs along a forest and look-ups; passes over them."""

@@ -1,8 +1,8 @@
 """Inner loops over rows whose scores are a linear term, pairs along a forest, and look-ups.
 
-The score of a row in class y is ``base[y] + Σ_j slope[j, y] + Σ_j pair[j, y]·x[parent[j, y]]``, the
-sums over the row's ones, plus a look-up by the number of ones, of the row (`by_count`) or of each
-block (`tables`). A root's parent is the number of variables. What is not in use is empty.
+The score of a row in class y is ``base[y] + Σ_j slope[j, y] + Σ_j pair[j, y]·x[parent[j, y]]``,
+with sums over the row's ones, plus a look-up by the number of ones, of the row (`by_count`) or of
+each block (`tables`). A root's parent is the number of variables. Unused arrays are empty.
 """
 
 from typing import NamedTuple
@@ -20,11 +20,11 @@ from exchangeable.runtime.kernels.loops import copy, fill, helper, inlined
 _compile = compiled()
 
 FEW = 4
-"""Where no more classes than this have a share in a row, only these are added to."""
+"""If at most this many classes have a share in a row, sums are updated for these only."""
 
 
 class LogLinearArrays(NamedTuple):
-    """`LogLinear` as kernels take it."""
+    """`LogLinear` in the form of the kernels."""
 
     base: FloatArray
     slope: FloatArray
@@ -35,16 +35,16 @@ class LogLinearArrays(NamedTuple):
 
 
 class SumArrays(NamedTuple):
-    """Sums of posteriors, to which `expect_rows` adds.
+    """Sums of posteriors that `expect_rows` updates.
 
     Attributes
     ----------
     ones, pairs : arrays of shape (n_variables, n_classes)
-        Of the rows with a variable on, and with a variable and its parent on.
+        For the rows with a variable on, and with a variable and its parent on.
     counts : array of shape (n_variables + 1, n_classes)
-        Of the rows with each number of ones.
+        For the rows with each number of ones.
     histogram : array
-        Of the rows with each count in each block, laid out as the tables.
+        For the rows with each count in each block, laid out as the tables.
     """
 
     ones: FloatArray
@@ -92,7 +92,7 @@ def _add_terms(ones, on, model, joint):  # type: ignore[no-untyped-def]
 
 @helper
 def _find_entries(ones, tables, entry):  # type: ignore[no-untyped-def]
-    """Write where each block's count stands in the tables."""
+    """Write the entry of each block's count in the tables."""
     if not tables.starts.size:
         return
     labels = tables.labels
@@ -134,7 +134,7 @@ def score_rows(rows, first, last, model, out):  # type: ignore[no-untyped-def]
 
 @inlined
 def _list_active(mass, active):  # type: ignore[no-untyped-def]
-    """Write the classes that have some mass, if they are few; return how many there are, or −1."""
+    """Write the classes with some mass, if they are few; return their number, or −1."""
     n_active = 0
     for y in range(mass.size):
         if mass[y] != 0.0:
@@ -161,7 +161,7 @@ def _add_sums(ones, on, parent, mass, one_sums, pair_sums):  # type: ignore[no-u
 
 @inlined
 def _add_few(ones, on, parent, mass, active, n_active, one_sums, pair_sums):  # type: ignore[no-untyped-def]
-    """Do the same where only some classes have any posterior."""
+    """Do the same if only some classes have any posterior."""
     for i in range(n_active):
         y = active[i]
         share = mass[y]
@@ -179,7 +179,7 @@ def expect_rows(rows, first, last, model, priors, fixed, posterior, sums):  # ty
     The model's `base` includes the log-probabilities of the classes. Posteriors that are `fixed`
     are read instead of written, and the log-likelihood is 0.
     """
-    # Arrays are taken out of their tuples once: for each row that would cost time.
+    # Arrays are taken out of their tuples once: doing so for each row would cost time.
     workspace = _new_workspace(model)
     on, entry, buffer = workspace
     parent, first_block = model.parent, model.tables.first_block

@@ -1,6 +1,6 @@
 """Inner loops of EM that are sums over ones: naive Bayes scores, and moments.
 
-They come in several forms: over the ones of each row or of each variable (`forms.Columns`), and
+There are several versions: over the ones of each row or of each variable (`forms.Columns`), and
 over codes (`forms.Codes`). Posteriors have one line per class. Weights count equal rows that were
 merged.
 """

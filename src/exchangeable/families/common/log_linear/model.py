@@ -1,4 +1,4 @@
-"""Models whose score of a complete row is a linear term, pairs along a forest, and look-ups."""
+"""Models that score complete rows by a linear term, pairs along a forest, and look-ups."""
 
 from abc import abstractmethod
 from typing import Any
@@ -18,20 +18,20 @@ from exchangeable.runtime.threads import run
 
 
 class LogLinearModel(Model):
-    """A model that one pass of EM serves, whatever it is made of."""
+    """A model with log-linear scores, for which a single pass of EM is implemented."""
 
     @property
     @abstractmethod
     def scores(self) -> LogLinear:
-        """What scoring complete rows reads."""
+        """The data for scoring complete rows."""
 
     def log_linear(self) -> LogLinear:
-        """Return what complete rows score."""
+        """Return the log-linear scores of complete rows."""
         return self.scores
 
     @abstractmethod
     def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
-        """Write log P(e | y) of rows with holes, e being a row's known entries."""
+        """Write log P(e | y) of rows with missing entries; e are a row's known entries."""
 
     @abstractmethod
     def hole_sums(
@@ -46,11 +46,11 @@ class LogLinearModel(Model):
         n_jobs: int | None,
         given: FloatArray | None,
     ) -> LinearSums | None:
-        """Do what `expect_rows` does for rows with holes, if there is a faster way."""
+        """Do the same as `expect_rows` for incomplete rows, if there is a faster way."""
         return None
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
-        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        """Return log P(e | y), shape (n_rows, n_classes); e are a row's known entries."""
         if observed.holes is None:
             return log_linear.score(observed.ones, self.scores, n_jobs)
         out = np.zeros((self.n_classes, observed.n_rows))
@@ -66,7 +66,7 @@ class LogLinearModel(Model):
     def expect(
         self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
     ) -> LinearSums:
-        """Find the posteriors of all rows, and sum what the next parameters are made of."""
+        """Compute the posteriors of all rows, and the sums for the next parameters."""
         return expect_rows(self, data.examples, log_prior, data.n_jobs)
 
     def expect_on(
@@ -85,7 +85,7 @@ def expect_rows(
     n_jobs: int | None = None,
     given: FloatArray | None = None,
 ) -> LinearSums:
-    """Find posteriors and sums; with posteriors that are `given` the log-likelihood is 0."""
+    """Compute posteriors and sums; if posteriors are `given`, the log-likelihood is 0."""
     if examples.holes is None:
         return log_linear.expect(examples, model.scores, log_prior, n_jobs, given)
     sums = model.expect_holes(examples, log_prior, n_jobs, given)
@@ -118,9 +118,9 @@ def posteriors_with_holes(
     n_jobs: int | None = None,
     given: FloatArray | None = None,
 ) -> tuple[float, FloatArray]:
-    """Return the log-likelihood of what is known of the rows, and their posteriors.
+    """Return the log-likelihood of the known entries of the rows, and their posteriors.
 
-    `given` posteriors are returned as they are.
+    `given` posteriors are returned unchanged.
     """
     if given is not None:
         return 0.0, given
@@ -132,7 +132,7 @@ def settle(
 ) -> tuple[float, FloatArray]:
     """Return the log-likelihood and the posteriors of rows, given log P(e, y).
 
-    A row whose class is known has its posterior there.
+    The posterior of a row with a known class is one for that class.
     """
     log_posterior, each = normalize_log(joint, log_prior)
     posterior = np.exp(log_posterior)

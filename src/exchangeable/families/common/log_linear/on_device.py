@@ -1,4 +1,4 @@
-"""Log-linear passes on a device of JAX, in place of the compiled ones."""
+"""Log-linear passes on a JAX device, in place of the compiled ones."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -40,7 +40,7 @@ def put_rows(device: Any, data: RowsInMemory, n_classes: int) -> Any:
 
 
 def expect(device: Any, data: RowsInMemory, model: LogLinear, log_prior: FloatArray) -> LinearSums:
-    """Return what a pass sums, the posteriors included; runs that go together share one."""
+    """Return the sums of a pass, including posteriors; runs that go together share one."""
     linear, passes = import_jax(
         "device='gpu'", "exchangeable.devices.passes.linear", "exchangeable.devices.passes.chunks"
     )
@@ -73,7 +73,7 @@ def expect(device: Any, data: RowsInMemory, model: LogLinear, log_prior: FloatAr
 def block_tables(
     tables: Tables,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray]:
-    """Return labels, starts and values of blocks as a device reads them."""
+    """Return labels, starts and values of blocks in the form of a device."""
     first, n_classes = tables.first_block, tables.first_block.size - 1
     labels = tables.labels.astype(np.int64).T - first[:-1, None]
     most = int(np.diff(first).max())

@@ -32,11 +32,11 @@ class LogLinear:
     Attributes
     ----------
     base : array of shape (n_classes,)
-        Score of a row without ones, leaving out look-ups.
+        Score of a row without ones, without look-ups.
     slope : array of shape (n_variables, n_classes)
         What a one adds.
     parent, pair : arrays of shape (n_variables, n_classes) or (0, 0)
-        Each variable's parent (the number of variables for a root), and what the two add together.
+        Each variable's parent (the number of variables for a root), and the term of the pair.
     by_count : array of shape (n_variables + 1, n_classes) or (0, 0)
         Look-ups by the row's number of ones.
     tables : Tables
@@ -52,7 +52,7 @@ class LogLinear:
 
     @property
     def arrays(self) -> LogLinearArrays:
-        """The parameters as kernels take them."""
+        """The parameters in the form of the kernels."""
         tables = self.tables.arrays
         slope = np.ascontiguousarray(self.slope)  # kernels are compiled for one layout
         return LogLinearArrays(self.base, slope, self.parent, self.pair, self.by_count, tables)
@@ -80,18 +80,18 @@ class LogLinear:
 
 @dataclass(frozen=True)
 class LinearSums(Sums):
-    """What a pass over the examples has summed.
+    """The sums of a pass over the examples.
 
     Attributes
     ----------
     ones : array of shape (n_variables, n_classes)
         Posterior weight of the rows with a variable on.
     pairs : array of shape (n_variables, n_classes) or (0, 0)
-        That of the rows with a variable and its parent on.
+        The same for the rows with a variable and its parent on.
     counts : array of shape (n_variables + 1, n_classes) or (0, 0)
-        That of the rows with each number of ones.
+        The same for the rows with each number of ones.
     blocks : list of arrays
-        For each class, that of the rows with each count in each block.
+        The same for the rows with each count in each block, for each class.
     """
 
     ones: FloatArray
@@ -119,10 +119,9 @@ def expect(
     n_jobs: int | None = None,
     posterior: FloatArray | None = None,
 ) -> LinearSums:
-    """Compute the posteriors of all examples and sum what the next parameters are made of.
+    """Compute the posteriors of all examples, and the sums for the next parameters.
 
-    Posteriors that are passed in are taken as they are: nothing is scored, and the log-likelihood
-    is 0.
+    Given posteriors are used unchanged: nothing is scored, and the log-likelihood is 0.
     """
     rows, tables = examples.rows, model.tables
     n_classes, fixed = model.base.size, posterior is not None

@@ -1,7 +1,7 @@
-"""Holes of rows in chunks, drawn by how often each variable is on, as those in memory are.
+"""Drawing missing entries of rows in chunks, with the same draws as in memory.
 
-In memory the distinct rows are filled one after the other from one stream of random numbers; each
-row's place in that stream follows from its number, wherever the row lies.
+In memory the distinct rows are completed one after the other from one stream of random numbers;
+each row's place in that stream follows from its number, wherever the row is.
 """
 
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ from exchangeable.families.common.streaming.recipes import PosteriorRecipe
 
 @dataclass(frozen=True)
 class Filling:
-    """How holes are filled.
+    """How missing entries are drawn.
 
     Attributes
     ----------
     share : array of shape (n_variables,)
-        How probable each variable is to be on.
+        The probability of each variable being on.
     member : array of shape (n_rows,)
-        Which distinct row each row is.
+        The number of each row's distinct row.
     """
 
     share: FloatArray
     member: IntArray
 
     def __call__(self, chunk: Chunk) -> Chunk:
-        """Return the rows of a chunk that count, without holes."""
+        """Return the rows of a chunk with positive weight, completed."""
         if chunk.holes is None:
             return chunk
         examples = chunk.examples
@@ -47,18 +47,18 @@ class Filling:
 
 @dataclass(frozen=True)
 class OfFilled(PosteriorRecipe):
-    """Posteriors that another recipe finds once holes are filled."""
+    """Posteriors computed by another recipe after missing entries are drawn."""
 
     recipe: PosteriorRecipe
     filling: Filling
 
     def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
-        """Return the posteriors of the rows that count."""
+        """Return the posteriors of the rows with positive weight."""
         return self.recipe.posterior(self.filling(chunk), n_jobs)
 
 
 def uniforms(numbers: IntArray, width: int) -> FloatArray:
-    """Return some rows of the matrix of random numbers from which holes are drawn.
+    """Return some rows of the matrix of random numbers for drawing missing entries.
 
     >>> every = np.random.default_rng(0).random((9, 4))
     >>> bool((uniforms(np.array([3, 4, 5, 0, 8]), 4) == every[[3, 4, 5, 0, 8]]).all())

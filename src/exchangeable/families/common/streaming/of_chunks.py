@@ -1,4 +1,4 @@
-"""Functions of one chunk, whose results passes add up; plain, so that they can be sent to it."""
+"""Functions of one chunk whose results add up over chunks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
@@ -20,13 +20,13 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import NO_POSTERIOR, Sums
 
 STATES_PER_WORD = 32
-"""States of entries in a number of 64 bits."""
+"""Number of states of entries in a number of 64 bits."""
 
 
 def first_look(
     chunk: Chunk, n_jobs: int | None = None
 ) -> tuple[int, float, FloatArray, FloatArray]:
-    """Return how many rows count, their weight, and that of each variable's ones and holes.
+    """Return the number of rows, their weight, and the weights of ones and missing entries.
 
     Columns of other kinds have no ones.
     """
@@ -53,7 +53,7 @@ def hashes_of(
 
 
 def masses_of(chunk: Chunk, recipe: PosteriorRecipe, n_jobs: int | None) -> dict[int, FloatArray]:
-    """Return how much of each row is each component's, by the number of the first row."""
+    """Return the share of each row in each component, by the number of the first row."""
     weights = chunk.examples.weights
     if not weights.size:
         return {}
@@ -61,7 +61,7 @@ def masses_of(chunk: Chunk, recipe: PosteriorRecipe, n_jobs: int | None) -> dict
 
 
 def state_words(chunk: Chunk, columns: slice) -> dict[int, npt.NDArray[np.uint64]]:
-    """Return some columns of the rows that count, two bits each, by the first row's number."""
+    """Return some columns of the rows, two bits per entry, by the first row's number."""
     states = chunk.examples.observed.symbols()[:, columns] + 1
     if not states.shape[0]:
         return {}
@@ -74,7 +74,7 @@ def state_words(chunk: Chunk, columns: slice) -> dict[int, npt.NDArray[np.uint64
 
 
 def rows_at(chunk: Chunk, chosen: IntArray, holes: bool = False) -> npt.NDArray[np.uint8]:
-    """Return the chosen rows of all that count, or their holes; zeros for those of other chunks."""
+    """Return the chosen rows, or which entries are missing; zeros for those of other chunks."""
     found = chunk.holes if holes else chunk.rows
     matrix = np.zeros((chosen.size, chunk.rows.n_variables), dtype=np.uint8)
     counting = np.flatnonzero(chunk.weights) if chunk.weights.size else None
@@ -89,7 +89,7 @@ def rows_at(chunk: Chunk, chosen: IntArray, holes: bool = False) -> npt.NDArray[
 def observed_at(
     chunk: Chunk, chosen: IntArray, recipe: PosteriorRecipe | None, n_jobs: int | None
 ) -> dict[int, tuple[IntArray, Observed, FloatArray | None]]:
-    """Return which of the chosen rows of all that count lie here, the rows and their posteriors."""
+    """Return which of the chosen rows are in this chunk, the rows and their posteriors."""
     here = np.flatnonzero((chosen >= chunk.first) & (chosen < chunk.first + chunk.n_counting))
     if not here.size:
         return {}
@@ -105,7 +105,7 @@ def on_chunk(
     classes: npt.NDArray[Any] | None,
     n_jobs: int | None,
 ) -> Any:
-    """Return a function of a chunk's rows, without the posteriors that it may have found."""
+    """Return the value of a function of a chunk's rows, without posteriors."""
     shares = () if recipe is None else (recipe.posterior(chunk, n_jobs),)
     return _without_posteriors(function(chunk.labelled(classes), *shares))
 
@@ -118,7 +118,7 @@ def log_likelihood_of(examples: Examples, mixture: Mixture, n_jobs: int | None) 
 def by_class(
     examples: Examples, posterior: FloatArray, function: Callable[..., Any], least: float
 ) -> Any:
-    """Return a function of the rows of every class."""
+    """Return the value of a function of the rows of every class."""
     every = range(posterior.shape[1])
     return function([class_rows(examples, posterior, y, None, least) for y in every])
 
@@ -129,7 +129,7 @@ def on_completed(
     completion: Completion,
     n_jobs: int | None,
 ) -> Any:
-    """Return a function of the completed rows of every class."""
+    """Return the value of a function of the completed rows of every class."""
     return function(completion.rows(chunk, n_jobs))
 
 

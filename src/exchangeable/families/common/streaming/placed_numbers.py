@@ -1,7 +1,8 @@
 """Random numbers by their places in one stream.
 
-Models draw holes of many rows from one stream of random numbers. Where only some of the rows are at
-hand, each must get the numbers that it would have got among all: they follow from its place.
+Models draw missing entries of many rows from one stream of random numbers. If only some of the rows
+are available, each must use the numbers that it would use among all rows: they are determined by
+its place.
 """
 
 from collections.abc import Sequence
@@ -16,14 +17,14 @@ from exchangeable.runtime.threads import row_ranges
 
 
 class PlacedNumbers:
-    """A stand-in for the generator of a seed, whose numbers are taken from given places.
+    """A replacement for a seeded generator that takes its numbers from given places.
 
     Parameters
     ----------
     seed : int
-        Of the stream.
+        The seed of the stream.
     starts, lengths : arrays
-        The places, one stretch after the other, in the order in which they will be asked for.
+        The places, as ranges in the order in which they will be requested.
 
     Examples
     --------
@@ -68,7 +69,7 @@ class PlacedNumbers:
         return out.reshape(shape)
 
     def _at(self, start: int, length: int) -> FloatArray:
-        """Return a stretch of the stream."""
+        """Return a range of the stream."""
         if start != self._place:
             self._bits.state = self._begin
             self._bits.advance(start)
@@ -81,8 +82,8 @@ def stretches_by_rank(
 ) -> tuple[IntArray, IntArray]:
     """Return the starts and lengths of the places of some rows, given their ranks among all.
 
-    All rows are handled in parts of `part` rows; each part takes ``widths[0]`` numbers for each of
-    its rows, then ``widths[1]`` for each, and so on. The rows at hand are asked for in such parts.
+    All rows are processed in parts of `part` rows; each part uses ``widths[0]`` numbers for each of
+    its rows, then ``widths[1]`` for each, and so on. The rows at hand are processed in such parts.
 
     >>> stretches_by_rank(np.array([1, 2, 4]), 5, (2, 3), 2)
     (array([ 2, 10,  7, 14, 20, 22]), array([2, 2, 3, 3, 2, 3]))
@@ -104,14 +105,14 @@ def stretches_by_rank(
 
 
 class Crowd(NamedTuple):
-    """Where rows that take their numbers in the order of their states stand.
+    """Places of rows that use their numbers in the order of their states.
 
     Attributes
     ----------
     begin : array of shape (n_rows,)
-        Where the numbers of the rows that are equal to this one begin.
+        The start of the numbers of the rows that are equal to this one.
     number, size : arrays of shape (n_rows,)
-        Which of them it is, and how many there are.
+        Which of them it is, and their number.
     """
 
     begin: IntArray
@@ -120,7 +121,7 @@ class Crowd(NamedTuple):
 
     @classmethod
     def of(cls, order: IntArray, sizes: IntArray, inside: npt.NDArray[np.bool_]) -> "Crowd":
-        """Find the places of the rows inside, given the rank and the numbers of every row.
+        """Compute the places of the rows inside, given the rank and the numbers of every row.
 
         >>> crowd = Crowd.of(np.array([1, 0, 1]), np.array([2, 3, 2]), np.array([True] * 3))
         >>> crowd.begin.tolist(), crowd.number.tolist(), crowd.size.tolist()
@@ -141,11 +142,11 @@ class Crowd(NamedTuple):
         return cls(*found)
 
     def take(self, chosen: IntArray) -> "Crowd":
-        """Return where some of the rows stand."""
+        """Return the places of some of the rows."""
         return Crowd(*(each[chosen] for each in self))
 
     def stretches(self, order: IntArray, taken: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the starts and lengths of the places of these rows, as they are asked for.
+        """Return the starts and lengths of the places of these rows, in the order of requests.
 
         `order` are their ranks; `taken` has a line of numbers for each.
         """

@@ -1,26 +1,27 @@
-"""How far sums over rows lean towards those of new rows, where rows come in batches.
+"""The step size of stochastic EM, for rows that come in batches.
 
-Steps shrink as rows come in, so slowly that they add up without end and so fast that their squares
-do not (Robbins and Monro): then parameters settle, and yet new rows never count for nothing.
+Steps decrease so slowly that their sum diverges and so fast that the sum of their squares converges
+(Robbins and Monro): parameters converge, but new rows always have some effect.
 """
 
 PART = 256.0
 """Weight of the rows between two steps."""
 DECAY = 0.6
-"""Steps are t to minus this power: between a half and one they satisfy Robbins and Monro."""
+"""Steps are t to minus this power: between a half and one they satisfy the Robbins-Monro
+conditions."""
 REVISION = 1.2
-"""Blocks and trees are revised when the rows have become this many times more."""
+"""Blocks and trees are revised when the number of rows has grown by this factor."""
 
 
 def factors(seen: float, new: float, step: float | None = None) -> tuple[float, float]:
-    """Return by what old and new sums are multiplied, so that both together weigh as all rows.
+    """Return the factors of old and new sums, so that both together have the weight of all rows.
 
     Parameters
     ----------
     seen, new : float
         Weight of the rows so far, and of the new ones.
     step : float, optional
-        Share of the new rows; by default it shrinks as `DECAY` says.
+        Share of the new rows; by default it decreases as given by `DECAY`.
 
     Examples
     --------

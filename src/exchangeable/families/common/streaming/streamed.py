@@ -1,4 +1,4 @@
-"""Rows in chunks or on a cluster, as EM sees them: only sums are had."""
+"""Rows in chunks or on a cluster, as EM sees them: only sums are available."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -43,37 +43,37 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import ROUNDING, Sums
 
 WORDS = 4
-"""Numbers of 64 bits that hold states of each row, of which one pass returns this many."""
+"""Number of 64-bit words with states of each row that one pass returns."""
 
 
 @dataclass(frozen=True)
 class Streamed:
     """Rows in chunks, or on a cluster.
 
-    Posteriors are not kept: a pass computes those that it needs from the parameters again.
+    Posteriors are not stored: a pass computes those that it needs from the parameters again.
 
     Attributes
     ----------
     passes : Passes
         The rows.
     n_rows : int
-        Number of rows that count.
+        Number of rows with positive weight.
     total : float
-        The weight of all rows together.
+        The total weight of the rows.
     average : array of shape (n_variables,)
-        Share of the weight that has each variable on.
+        Share of the weight with each variable on.
     holes : array of shape (n_variables,)
-        The weight of the rows that do not tell each variable.
+        The weight of the rows in which each variable is missing.
     classes : array of shape (n_classes,), optional
-        The classes, where rows have labels.
+        The classes, if rows have labels.
     partly : bool
-        Whether some rows have labels of none of them: their classes are not known.
+        Whether some rows are unlabelled.
     has_holes : bool
-        Whether some entry is not known, perhaps of other columns than these.
+        Whether any entry is missing, perhaps in other columns than these.
     numbered : tuple, optional
-        What is known of the distinct rows, where it is.
+        Information about the distinct rows, if it has been computed.
     filling : Filling, optional
-        How holes were filled, where they were.
+        How missing entries were drawn, if they were.
     """
 
     passes: Passes
@@ -101,9 +101,9 @@ class Streamed:
 
     @cached_property
     def filled(self) -> "Streamed":
-        """The rows with their holes, if there are any, drawn by how often each variable is on.
+        """The rows with missing entries, if there are any, drawn by frequency.
 
-        The draws are those that rows in memory get.
+        The draws are the same as in memory.
         """
         if not self.has_holes:
             return self
@@ -119,7 +119,7 @@ class Streamed:
         )
 
     def to_find(self, recipe: PosteriorRecipe) -> PosteriorRecipe:
-        """Return how posteriors of these rows are found, even where their holes are not filled."""
+        """Return the recipe for the posteriors of these rows, even if they are not completed."""
         return recipe if self.filling is None else OfFilled(recipe, self.filling)
 
     def for_run(self, n_jobs: int | None) -> "Streamed":
@@ -133,7 +133,7 @@ class Streamed:
 
     @property
     def rounding(self) -> float:
-        """The share of the log-likelihood by which passes may be wrong."""
+        """The relative error of the log-likelihood of a pass."""
         return ROUNDING
 
     @property
@@ -143,7 +143,7 @@ class Streamed:
 
     @cached_property
     def kept(self) -> dict[Any, Any]:
-        """What was computed of the rows alone, to be kept as long as they are."""
+        """A cache for what depends on the rows alone, which lives as long as they do."""
         return {}
 
     @property
@@ -153,9 +153,9 @@ class Streamed:
 
     @cached_property
     def _distinct(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """Where each distinct row occurs first, which of them each row is, and their weights.
+        """First occurrence of each distinct row, the distinct row of each row, and their weights.
 
-        Rows are compared by 128 bits of hash, which this process holds while it compares them.
+        Rows are compared by 128-bit hashes, which this process holds during the comparison.
         """
         if self.numbered is not None:
             return self.numbered
@@ -174,11 +174,11 @@ class Streamed:
 
     @property
     def member(self) -> IntArray:
-        """Which distinct row each row is."""
+        """The number of each row's distinct row."""
         return self._distinct[1]
 
     def shares_of_equals(self, recipe: PosteriorRecipe) -> FloatArray:
-        """Return the posteriors of the distinct rows: the average over those that are equal."""
+        """Return the posteriors of the distinct rows: the average over equal ones."""
         first, member, _ = self._distinct
         parts = self.passes.total(partial(masses_of, recipe=recipe, n_jobs=self.n_jobs))
         mass = np.concatenate([parts[number] for number in sorted(parts)])
@@ -188,7 +188,7 @@ class Streamed:
 
     @cached_property
     def _order(self) -> IntArray:
-        """The rank of each distinct row in the order of their states, unknown before off before on.
+        """The rank of each distinct row in the order of states: unknown before off before on.
 
         It is refined from left to right, some columns in each pass.
         """
@@ -213,7 +213,7 @@ class Streamed:
         return rows > 0
 
     def at(self, chosen: IntArray, shares: Any = None) -> tuple[Observed, FloatArray | None]:
-        """Return some of the distinct rows, and their posteriors if it is said how to find them."""
+        """Return some of the distinct rows, and their posteriors if there is a recipe for them."""
         recipe = self.recipe_of(shares)
         first = self._distinct[0][chosen]
         found = self.passes.total(
@@ -227,19 +227,19 @@ class Streamed:
         return rows, np.concatenate([posterior for *_, posterior in parts])[order]
 
     def recipe_of(self, shares: Any) -> Any:
-        """Return how posteriors are found that may be given as those of the distinct rows."""
+        """Return the recipe for posteriors, which may be given for the distinct rows."""
         return Drawn(shares, self._distinct[1]) if isinstance(shares, np.ndarray) else shares
 
     @property
     def types(self) -> tuple[ColumnType, ...]:
-        """What the columns are; bits are binary columns."""
+        """The kinds of the columns; bits are binary columns."""
         schema = self.passes.schema
         return (ColumnType("binary", 2),) * self.n_variables if schema is None else schema.types
 
     def summed(self, function: Callable[..., Any], shares: Any = None) -> Any:
         """Return the sum over chunks of a function of their rows, and of posteriors if given.
 
-        `shares` say how to find these, or are those of the distinct rows.
+        `shares` are a recipe for these, or those of the distinct rows.
         """
         recipe = self.recipe_of(shares)
         function = partial(
@@ -253,11 +253,11 @@ class Streamed:
         return mixture.log_likelihood(rows, self.n_jobs)
 
     def log_likelihood(self, mixture: Mixture) -> float:
-        """Return the log-likelihood of all rows, each by its weight."""
+        """Return the weighted log-likelihood of all rows."""
         return float(self.summed(partial(log_likelihood_of, mixture=mixture, n_jobs=self.n_jobs)))
 
     def columns(self, columns: IntArray) -> "Streamed":
-        """Return the rows with some of their variables; those that become equal stay apart."""
+        """Return the rows with some of their variables; those that become equal stay separate."""
         passes = ChangedPasses(self.passes, SomeColumns(columns), n_variables=columns.size)
         return replace(
             self,
@@ -277,7 +277,7 @@ class Streamed:
         return first, second
 
     def completion(self, model: Model, shares: Any, least: float) -> Completion:
-        """Return how the holes of each class's rows are drawn from a model."""
+        """Return how missing entries of each class's rows are drawn from a model."""
         first, member, _ = self._distinct
         recipe = self.recipe_of(shares)
         parts = self.passes.total(
@@ -292,7 +292,8 @@ class Streamed:
     ) -> Any:
         """Return the sum over chunks of a function of the rows of every class, as `ClassRows`.
 
-        Holes are drawn from the model; a row is of a class if more than `least` of it is.
+        Missing entries are drawn from the model; a row belongs to a class if its share exceeds
+        `least`.
         """
         if model is None or not self.has_holes:
             return self.summed(partial(by_class, function=function, least=least), shares)
@@ -300,17 +301,17 @@ class Streamed:
         return self.completed(function, completion)
 
     def completed(self, function: Callable[..., Any], completion: Completion) -> Any:
-        """Return the same where it is known how holes are drawn."""
+        """Return the same, given how missing entries are drawn."""
         return self.passes.total(
             partial(on_completed, function=function, completion=completion, n_jobs=self.n_jobs)
         )
 
     def expect(self, mixture: Mixture, moments: bool = False) -> Sums:
-        """Return what a pass under some parameters sums."""
+        """Return the sums of a pass under some parameters."""
         return self._expect([mixture], moments)[0]
 
     def best(self, candidates: Sequence[Mixture], moments: bool = False) -> tuple[Sums, Mixture]:
-        """Return the candidate with the highest log-likelihood, and what a pass under it sums."""
+        """Return the candidate with the highest log-likelihood, and the sums of a pass under it."""
         sums = self._expect(candidates, moments)
         best = len(candidates) - 1
         for number in range(best):
@@ -326,7 +327,7 @@ class Streamed:
         ]
 
     def _recipe(self, mixture: Mixture) -> PosteriorRecipe:
-        """Return how posteriors under some parameters are found."""
+        """Return the recipe for posteriors under some parameters."""
         if self.classes is None:
             return Scored(mixture)
         return PartlyLabelled(mixture, self.classes) if self.partly else Labelled(self.classes)

@@ -1,11 +1,11 @@
 """Hidden trees: messages up and down a tree whose nodes have hidden states.
 
 Node v has a state z_v with h values, and evidence about it that depends on the *symbol* of its
-block: how many of its variables are known to be on, and how many are not known
-(`symbol_kernels`). Going up, a node tells its parent how probable what is below it is, for each of
-the parent's states; going down, posteriors are handed on. Messages are scaled row by row, so that
-nothing underflows, and rows are handled in tiles, so that most of the work is products of a tile
-with an h x h matrix.
+block: how many of its variables are known to be on, and how many are unknown (`symbol_kernels`). In
+the upward pass, a node sends its parent the probability of the evidence below, for each of the
+parent's states; in the downward pass, posteriors are passed on. Messages are scaled row by row, so
+that nothing underflows, and rows are processed in tiles, so that most of the work is products of a
+tile with an h x h matrix.
 
 Shared arguments: ``codes[i, v]`` is the symbol of node v in row i, a row of `evidence`;
 ``evidence[symbol, z]`` is P(symbol | z), scaled so that the largest of a symbol is 1; `tree` is a
@@ -26,9 +26,9 @@ _compile = compiled()
 _helper = for_kernels()
 
 FOLD = 1e-200
-"""Products at the root that fall below this go on as logarithms."""
+"""Products at the root that fall below this continue as logarithms."""
 TINY, UNLIKELY = 1e-280, 1e-100
-"""Products and posteriors below these are zero: numbers near the end of the range are slow."""
+"""Products and posteriors below these are set to zero: denormal numbers are slow."""
 
 
 class StateTree(NamedTuple):
@@ -55,14 +55,14 @@ class TileMessages(NamedTuple):
     Attributes
     ----------
     up : array of shape (n_nodes, n_rows, h)
-        How probable what is known at and below a node is, given the node's state; after
-        `downward`, the posterior of that state.
+        Probability of the evidence at and below a node, given the node's state; after `downward`,
+        the posterior of that state.
     message : array of shape (n_nodes, n_rows, h)
         The same given the state of the node's parent.
     root_logs : array of shape (n_rows, h)
-        At the root, the logarithm of `up`.
+        At the root: the logarithm of `up`.
     log_scale : array of shape (n_rows,)
-        Logarithm of what rows were scaled by.
+        Logarithm of the scales of the rows.
     """
 
     up: FloatArray
@@ -77,11 +77,11 @@ class PosteriorSums(NamedTuple):
     Attributes
     ----------
     by_symbol : array of shape (n_symbols, h)
-        Of the states of the nodes that show each symbol.
+        For the states of the nodes, by symbol.
     pairs : array of shape (n_nodes, h, h)
-        Of the states of a node's parent and of the node, divided by its edge.
+        For the states of a node's parent and of the node, divided by its edge.
     totals : array of shape (h,)
-        Of the root's states.
+        For the root's states.
     """
 
     by_symbol: FloatArray
@@ -97,7 +97,7 @@ def _log(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def _fold(product, logs):  # type: ignore[no-untyped-def]
-    """Move a tile's products into their logarithms where they have become small."""
+    """Move a tile's products into their logarithms when they become small."""
     for i in range(product.shape[0]):
         least = product[i, 0]
         for z in range(1, product.shape[1]):
@@ -208,7 +208,7 @@ def score_tree(codes, evidence, tree, messages, out):  # type: ignore[no-untyped
 def expect_tree(codes, weights, offsets, evidence, tree, log_prior, messages, sums):  # type: ignore[no-untyped-def]
     """Add up posteriors (`PosteriorSums`); return the log-likelihood.
 
-    `offsets` is the logarithm of what each row's symbols were scaled by.
+    `offsets` is the logarithm of the scales of each row's symbols.
     """
     n_rows, tile = codes.shape[0], messages.log_scale.size
     h = evidence.shape[1]

@@ -1,4 +1,4 @@
-"""Passes over rows for a tree of blocks with hidden states: what blocks show, scores, sums."""
+"""Passes over rows for a tree of blocks with hidden states: symbols, scores and sums."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,8 @@ from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges, run
 
 MOST_SLOTS = 1 << 20
-"""Up to this many symbols of a block have a slot each; beyond, those that are there are sorted."""
+"""Blocks with at most this many symbols have a slot for each; otherwise those present are
+sorted."""
 SCORE_CHUNK = 1 << 11
 ROW_STEPS = 0.25
 """Steps of a row for each cell of the tables; few rows would make products of matrices slow."""
@@ -24,14 +25,14 @@ ROW_STEPS = 0.25
 
 @dataclass(frozen=True)
 class Symbols:
-    """What the blocks of some rows show: their known ones, and their holes.
+    """The symbols of the blocks in some rows: their known ones, and their unknown entries.
 
     Attributes
     ----------
     codes : array of shape (n_rows, n_blocks)
         The symbol of each block.
     block, ones, holes : arrays of shape (n_symbols,)
-        The block that a symbol is of, its number of known ones and of holes.
+        The block of each symbol, and its number of known ones and of unknown entries.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class Symbols:
 
     @classmethod
     def of(cls, observed: Observed, partition: Partition) -> "Symbols":
-        """Return what the blocks of a partition show in each row."""
+        """Return the symbols of the blocks of a partition in each row."""
         states = observed.symbols()
         codes = np.empty((observed.n_rows, partition.n_blocks), dtype=np.int32)
         symbols: list[npt.NDArray[np.int64]] = []
@@ -72,13 +73,13 @@ class Symbols:
         return cls(codes, block, ones, holes)
 
     def take(self, rows: IntArray) -> "Symbols":
-        """Return what the blocks show in some of the rows."""
+        """Return the symbols of the blocks in some of the rows."""
         return replace(self, codes=self.codes[rows])
 
 
 @dataclass(frozen=True)
 class Messages(TreeOfStates):
-    """What messages along one tree need, made of its parameters.
+    """Everything that messages along one tree need, computed from its parameters.
 
     Attributes
     ----------
@@ -106,7 +107,7 @@ class Messages(TreeOfStates):
     def counts(self, symbols: Symbols, log_evidence: FloatArray, mass: FloatArray) -> FloatArray:
         """Return the mass by count and state, given that by symbol and state.
 
-        `log_evidence` is what the method of that name returned.
+        `log_evidence` is the result of the method of that name.
         """
         out = np.zeros(self.log_q.shape)
         symbol_kernels.spread(self.emissions(symbols), log_evidence, mass, out)
@@ -124,7 +125,7 @@ class Messages(TreeOfStates):
         return np.asarray(below[self.order[0]])
 
     def emissions(self, symbols: Symbols) -> Emissions:
-        """Return symbols and parameters as kernels read them."""
+        """Return symbols and parameters in the form of the kernels."""
         sizes, starts = self.partition.sizes, self.partition.starts
         log_factorial = log_factorials(self.partition.labels.size)
         return Emissions(
@@ -147,18 +148,18 @@ def score_messages(messages: Messages, observed: Observed, n_jobs: int | None = 
 
 @dataclass(frozen=True)
 class TreeSums:
-    """Sums over the examples that the next parameters are made of.
+    """Sums over the examples for the next parameters.
 
     Attributes
     ----------
     log_likelihood : float
-        Of all examples, each by its weight.
+        Weighted log-likelihood of all examples.
     totals : array of shape (n_states,)
         Posterior weight of each state of the root.
     counts : array of shape (table_size, n_states)
-        That of each count and state of each block.
+        The same for each count and state of each block.
     pairs : array of shape (n_blocks, n_states, n_states)
-        That of each state of a block's parent and its own; zero at the root.
+        The same for each state of a block's parent and of the block; zero at the root.
     """
 
     log_likelihood: float
@@ -189,7 +190,7 @@ def expect_messages(
     log_prior: FloatArray,
     n_jobs: int | None = None,
 ) -> TreeSums:
-    """Find the posteriors of all hidden states of rows with some weights, and sum them."""
+    """Compute the posteriors of all hidden states of weighted rows, and their sums."""
     h, n_blocks = messages.n_states, messages.parent.size
     log_evidence = messages.log_evidence(symbols)
     evidence, top = scaled(log_evidence)

@@ -18,7 +18,7 @@ ROWS = "symbols on a device"
 def expect_on_device(
     messages: Messages, device: Any, data: RowsInMemory, log_prior: FloatArray
 ) -> TreeSums:
-    """Find the posteriors of all hidden states, and sum them."""
+    """Compute the posteriors of all hidden states, and their sums."""
     (hidden,) = import_jax("device='gpu'", "exchangeable.devices.passes.hidden")
     n_blocks, examples = messages.parent.size, data.examples
     memo, runs = (

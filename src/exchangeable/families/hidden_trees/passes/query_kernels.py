@@ -1,4 +1,4 @@
-"""Hidden trees: completing rows, by draws and by climbing; arguments are as in `kernels`."""
+"""Completing rows under a hidden tree, by draws and by local search; arguments as in `kernels`."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def draw_states(codes, evidence, tree, root_state, uniforms, messages, out):  # 
 
 @_compile
 def best_states(codes, log_best, tree, log_edges, root_state, out):  # type: ignore[no-untyped-def]
-    """Write the states of all nodes that are jointly most probable, with the best completion.
+    """Write the jointly most probable states of all nodes, together with the best completion.
 
     `log_best` is the log-probability of each symbol's best completion, by state; `log_edges` are
     the logarithms of the tree's edges.
@@ -61,10 +61,10 @@ def best_states(codes, log_best, tree, log_edges, root_state, out):  # type: ign
 
 @_compile
 def fill(states, labels, holes, taken, uniforms):  # type: ignore[no-untyped-def]
-    """Turn `taken` of the holes of each block on, all equally likely, and the others off.
+    """Turn on `taken` of the unknown entries of each block, at random, and the others off.
 
-    ``holes[i, b]`` counts the holes of row i in block b that are still to be filled; it and `taken`
-    are used up. With `uniforms` of zero the first holes are taken.
+    ``holes[i, b]`` counts the entries of row i in block b that are still to be filled; it and
+    `taken` are modified. With `uniforms` of zero the first entries are turned on.
     """
     for i in range(states.shape[0]):
         for j in range(states.shape[1]):
@@ -78,11 +78,12 @@ def fill(states, labels, holes, taken, uniforms):  # type: ignore[no-untyped-def
 
 @_compile
 def best_changes(posterior, evidence, emissions, codes, least, holes, chances, gain, best):  # type: ignore[no-untyped-def]
-    """Write what each block's best count gains in log-probability, all others as they are.
+    """Write the gain in log-probability of each block's best count, with all others unchanged.
 
-    `posterior` is that of the states of complete rows, `evidence` and `codes` are those it was made
-    of; `least` and `holes` are the known ones and the holes that each block had; `chances` is
-    P(one row with a count | z), in the layout of `emissions.log_q`, up to a factor per block.
+    `posterior` is that of the states of complete rows; `evidence` and `codes` are those it was
+    computed from; `least` and `holes` are the known ones and the unknown entries that each block
+    had; `chances` is P(one row with a count | z), in the layout of `emissions.log_q`, up to a
+    factor per block.
     """
     n_rows, n_blocks = codes.shape
     h = evidence.shape[1]

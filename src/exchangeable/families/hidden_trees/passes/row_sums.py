@@ -1,4 +1,4 @@
-"""What hidden trees sum over rows to begin with; the rows have no holes."""
+"""Sums over complete rows for the start of hidden trees."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from exchangeable.families.common.pool import all_pairs
 from exchangeable.partitions import Partition
 
 NOTHING = 1e-12
-"""Smaller posteriors do not count when EM starts."""
+"""Smaller posteriors are ignored when EM starts."""
 
 
 def block_counts(examples: Examples, partition: Partition) -> npt.NDArray[np.int64]:
@@ -24,8 +24,8 @@ def block_counts(examples: Examples, partition: Partition) -> npt.NDArray[np.int
 def pair_masses(examples: Examples, partition: Partition) -> FloatArray:
     """Return the weight of the rows with each count in one block and each in another.
 
-    For single variables only ones are counted: the result has a line per block. For others it has a
-    line per entry of the partition's layout.
+    For single variables only ones are counted: the result has one line per block. Otherwise it has
+    one line per entry of the partition's layout.
     """
     if partition.n_blocks == partition.labels.size:
         order = np.argsort(partition.labels)
@@ -62,7 +62,7 @@ def half_masses(
     parent: npt.NDArray[np.int32],
     cuts: IntArray,
 ) -> FloatArray:
-    """Return the mass of each component by whether a block's parent has many ones, and it has.
+    """Return the mass of each component by whether a block's parent, and the block, has many ones.
 
     The result has shape (n_blocks, 2, 2, n_components); it is zero at the root.
     """
@@ -73,7 +73,7 @@ def half_masses(
 def halved_pairs(
     many: npt.NDArray[np.bool_], mass: FloatArray, parent: npt.NDArray[np.int32]
 ) -> FloatArray:
-    """Return the same where it is known which blocks have many ones, and the rows' masses."""
+    """Return the same, given which blocks have many ones, and the rows' masses."""
     pairs = np.zeros((parent.size, 2, 2, mass.shape[1]))
     for b in np.flatnonzero(parent < parent.size):
         above = many[:, parent[b]]

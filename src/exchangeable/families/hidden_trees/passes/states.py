@@ -1,4 +1,4 @@
-"""A tree of hidden states: what sending messages along it needs, whatever its blocks show."""
+"""A tree of hidden states: the data for sending messages along it, for any kind of leaves."""
 
 import threading
 from functools import cached_property
@@ -70,7 +70,7 @@ class TreeOfStates:
         return found
 
     def scores(self, codes: npt.NDArray[np.int32], log_evidence: FloatArray) -> FloatArray:
-        """Return log P of what rows show given the root's state, shape (n_rows, n_states)."""
+        """Return log P(evidence | the root's state), shape (n_rows, n_states)."""
         evidence, top = scaled(log_evidence)
         out = np.empty((len(codes), self.n_states))
         kernels.score_tree(codes, evidence, self.tree, self.room(), out)
@@ -78,9 +78,9 @@ class TreeOfStates:
         return out
 
     def posterior(self, codes: Any, evidence: FloatArray, state: int) -> FloatArray:
-        """Return P(z_v | what rows show, the root's state), shape (n_nodes, n_rows, n_states).
+        """Return P(z_v | evidence, the root's state), shape (n_nodes, n_rows, n_states).
 
-        `evidence` is what `scaled` returns.
+        `evidence` is the result of `scaled`.
         """
         out = np.empty((self.parent.size, len(codes), self.n_states))
         kernels.posterior_tree(codes, evidence, self.tree, state, out)
@@ -88,7 +88,7 @@ class TreeOfStates:
 
 
 def scaled(log_evidence: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return P(symbol | z) with the largest of each symbol 1, and the log of what it was."""
+    """Return P(symbol | z), scaled to a maximum of 1 per symbol, and the log of the scales."""
     top = log_evidence.max(axis=1)
     top[top == -np.inf] = 0.0
     return np.exp(log_evidence - top[:, None]), top

@@ -1,8 +1,8 @@
-"""Hidden trees: what the blocks of rows show, and how probable that is given their states.
+"""Hidden trees: symbols of the blocks of rows, and their probabilities given the states.
 
-A *symbol* is what a block shows: `ones` variables known to be on, `holes` that are not known. Given
-the block's state z, k of the holes are on with probability proportional to
-C(holes, k)·q(ones + k | z) / C(size, ones + k).
+A *symbol* describes a block of a row: `ones` variables known to be on, and `holes` unknown ones.
+Given the block's state z, k of the unknown ones are on with probability proportional to C(holes,
+k)·q(ones + k | z) / C(size, ones + k).
 """
 
 from typing import NamedTuple
@@ -17,14 +17,14 @@ _helper = for_kernels()
 
 
 class Emissions(NamedTuple):
-    """Symbols, and the parameters that their probabilities are made of.
+    """Symbols, and the parameters for their probabilities.
 
     Attributes
     ----------
     block, ones, holes : arrays of shape (n_symbols,)
-        The block that a symbol is of, its number of known ones and of holes.
+        The block of each symbol, and its number of known ones and of unknown entries.
     sizes, starts : arrays of shape (n_blocks,)
-        Number of variables of each block, and where its counts begin in `log_q`.
+        Number of variables of each block, and the start of its counts in `log_q`.
     log_q : array of shape (table_size, h)
         log q(l | z) of every block and count.
     log_factorial : array
@@ -58,7 +58,7 @@ def log_completions(emissions, symbol, k):  # type: ignore[no-untyped-def]
 
 @_helper
 def first_count(emissions, symbol):  # type: ignore[no-untyped-def]
-    """Return where in `log_q` the count stands that a symbol has if all its holes are off."""
+    """Return the index in `log_q` of a symbol's count if all its unknown entries are off."""
     return emissions.starts[emissions.block[symbol]] + emissions.ones[symbol]
 
 
@@ -82,9 +82,9 @@ def write_log_evidence(emissions, out):  # type: ignore[no-untyped-def]
 
 @_compile
 def spread(emissions, log_evidence, mass, out):  # type: ignore[no-untyped-def]
-    """Add the mass of each symbol and state to the counts that the symbol may stand for.
+    """Add the mass of each symbol and state to the counts that the symbol may become.
 
-    `log_evidence` is what `write_log_evidence` wrote.
+    `log_evidence` is the result of `write_log_evidence`.
     """
     holes, log_q = emissions.holes, emissions.log_q
     for symbol in range(holes.size):
@@ -99,9 +99,9 @@ def spread(emissions, log_evidence, mass, out):  # type: ignore[no-untyped-def]
 
 @_compile
 def hole_means(emissions, log_evidence, out):  # type: ignore[no-untyped-def]
-    """Write how probable a hole of each symbol is to be on, by state; zero without holes.
+    """Write the probability of an unknown entry being on, by symbol and state.
 
-    `log_evidence` is what `write_log_evidence` wrote.
+    `log_evidence` is the result of `write_log_evidence`. Without unknown entries it is zero.
     """
     holes, log_q = emissions.holes, emissions.log_q
     for symbol in range(holes.size):
@@ -117,7 +117,7 @@ def hole_means(emissions, log_evidence, out):  # type: ignore[no-untyped-def]
 
 @_compile
 def best_holes(emissions, log_best, chosen):  # type: ignore[no-untyped-def]
-    """Write the log-probability of each symbol's best completion, and how many holes are on."""
+    """Write the log-probability of each symbol's best completion, and its number of new ones."""
     holes, log_q, log_factorial = emissions.holes, emissions.log_q, emissions.log_factorial
     for symbol in range(holes.size):
         first, ones = first_count(emissions, symbol), emissions.ones[symbol]
@@ -135,10 +135,10 @@ def best_holes(emissions, log_best, chosen):  # type: ignore[no-untyped-def]
 
 @_compile
 def draw_holes(emissions, log_evidence, codes, states, uniforms, out):  # type: ignore[no-untyped-def]
-    """Draw how many holes of each block are on, given its state.
+    """Draw the number of unknown entries of each block that are on, given its state.
 
-    ``codes[i, v]`` is the symbol of block v in row i; `log_evidence` is what `write_log_evidence`
-    wrote. All holes are on where the symbol is impossible.
+    ``codes[i, v]`` is the symbol of block v in row i; `log_evidence` is the result of
+    `write_log_evidence`. If the symbol is impossible, all of them are on.
     """
     holes, log_q = emissions.holes, emissions.log_q
     for i in range(codes.shape[0]):

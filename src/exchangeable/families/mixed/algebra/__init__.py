@@ -1,1 +1,1 @@
-"""What parts compute with: totals and how they are shared out, factors, conditional likelihoods."""
+"""The algebra of parts: totals and their columns, factors, conditional likelihoods."""

@@ -8,15 +8,15 @@ from exchangeable.families.mixed.algebra import conditional_kernels as kernels
 from exchangeable.runtime.threads import row_ranges, run
 
 CHUNK = 64
-"""Patterns that a thread works on at a time."""
+"""Number of patterns that a thread works on at a time."""
 WIDEST = 30.0
-"""The common shift of all thresholds is looked for within this."""
+"""The common shift of all thresholds is searched within this."""
 
 
 def conditional(
     highest: IntArray, log_credits: FloatArray, answered: Answered, n_jobs: int | None = None
 ) -> ConditionalSums:
-    """Return what the likelihood given the scores needs, for items of any number of answers.
+    """Compute the sums for the likelihood given the scores, for items with any number of answers.
 
     >>> persons = Answered(np.ones((1, 2), bool), np.array([0, 1]), np.array([2]), np.ones(1))
     >>> credits = np.log([2.0, 1.0, 3.0])  # x = (1, 1) or (0, 2), with weights 2 and 3
@@ -53,7 +53,7 @@ def conditional(
 
 
 def _items(highest: IntArray, log_credits: FloatArray) -> tuple[kernels.Items, FloatArray]:
-    """Return the items as kernels take them, and the logarithms of what their ε add up to."""
+    """Return the items in the form of the kernels, and the logarithms of the sums of their ε."""
     begins = np.concatenate([[0], np.cumsum(highest)[:-1]]).astype(np.int64)
     raised = np.insert(log_credits, begins, 0.0)
     starts = begins + np.arange(highest.size)
@@ -64,7 +64,7 @@ def _items(highest: IntArray, log_credits: FloatArray) -> tuple[kernels.Items, F
 
 
 def _shift(highest: IntArray, log_credits: FloatArray, answers: IntArray, share: float) -> float:
-    """Return the shift with which independent items have a share of the highest total as mean."""
+    """Return the shift for which the mean total is a given share of the highest one."""
     wanted, middle = share * float(highest.sum()), -float(np.mean(log_credits / answers))
     low, high = middle - WIDEST, middle + WIDEST
     for _ in range(40):

@@ -12,16 +12,16 @@ _compile = compiled()
 
 
 class Items(NamedTuple):
-    """Items and the shares of their answers, as if they were independent.
+    """Items and the probabilities of their answers, as if they were independent.
 
     Attributes
     ----------
     starts, sizes : array of shape (n_items,)
-        Where the answers of each item begin in `shares`, and how many there are.
+        The start of each item's answers in `shares`, and their number.
     steps : array of shape (n_items,)
-        Where its answers above 0 begin among all such.
+        The start of its answers above 0 among all such answers.
     shares : array of shape (n_answers,)
-        The shares, which add up to one in each item.
+        The probabilities, which sum to one for each item.
     """
 
     starts: IntArray
@@ -32,7 +32,7 @@ class Items(NamedTuple):
 
 @_compile
 def multiply(before, share, after):  # type: ignore[no-untyped-def]
-    """Write the distribution of a total with one more item."""
+    """Write the distribution of a total including one more item."""
     for t in range(before.size):
         value = 0.0
         for v in range(min(share.size, t + 1)):

@@ -1,4 +1,4 @@
-"""What known measurements tell about the factors behind them, and the sums that EM needs."""
+"""Posterior distributions of factors given known measurements, and the sums for EM."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,18 +11,18 @@ from exchangeable.families.mixed.parts.normals import LOG_TWO_PI
 from exchangeable.families.mixed.rows.passes import PartPass, PartSums
 
 LEAST_OWN = 0.1
-"""Share of a column's variance that is its own where EM starts."""
+"""Share of a column's variance that is its own when EM starts."""
 
 
 class FactorPosterior(NamedTuple):
-    """What the known entries tell about the factors, and their own score.
+    """The distribution of the factors given the known entries, and the score of these.
 
     Attributes
     ----------
     mean : array of shape (n_rows, n_factors)
         The factors' means.
     covariance : array of shape (n_rows, n_factors, n_factors), or (1, …)
-        Their covariances; one for all rows where nothing is missing.
+        Their covariances; a single one for all rows if nothing is missing.
     score : array of shape (n_rows,)
         log P of the known entries.
     """
@@ -35,7 +35,7 @@ class FactorPosterior(NamedTuple):
 def posterior(
     values: FloatArray, means: FloatArray, loadings: FloatArray, variances: FloatArray
 ) -> FactorPosterior:
-    """Return what the known entries of rows tell about the factors of one class."""
+    """Return the distribution of the factors given the known entries of rows, in one class."""
     known = (~np.isnan(values)).astype(np.float64)
     if known.all():
         known = known[:1]
@@ -67,7 +67,7 @@ def products_of(
 def principal(
     products: FloatArray, weights: FloatArray, variances: FloatArray, number: int
 ) -> FloatArray:
-    """Return loadings to begin with: the first principal components of each class."""
+    """Return initial loadings: the first principal components of each class."""
     loadings = np.empty((len(variances), number, variances.shape[1]))
     for y, (product, weight) in enumerate(zip(products, weights, strict=True)):
         spread = np.sqrt(variances[:, y])
@@ -82,7 +82,7 @@ def principal(
 
 
 class FactorPass(PartPass):
-    """A pass that finds out about the factors of a span once, for its scores and its sums.
+    """A pass that computes the distribution of the factors once, for scores and sums.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class FactorPass(PartPass):
             line += found.score
 
     def sums(self, span: int, mass: FloatArray) -> PartSums:
-        """Return moments of known entries and of 1 and the factors, around the means so far."""
+        """Return moments of known entries and of 1 and the factors, around the current means."""
         values, (m, r, k) = self.rows[span], self.part.loadings.shape
         found = self._found.pop(span, None) or self._posteriors(span)
         known = (~np.isnan(values)).astype(np.float64)

@@ -1,4 +1,4 @@
-"""How a total of counts is shared out among its columns."""
+"""How a total of counts is distributed over its columns."""
 
 import numpy as np
 from scipy import special
@@ -9,7 +9,7 @@ from exchangeable.families.mixed.algebra.urn_weights import LEAST_WEIGHT
 
 
 def split_count(shares: FloatArray, own: float, others: float) -> FloatArray:
-    """Return how a column's count is distributed, given how the total of it and others is."""
+    """Return the distribution of a column's count, given that of its total with others."""
     if not others > 0:
         return shares.copy()
     units = np.arange(shares.size, dtype=np.float64)
@@ -32,7 +32,7 @@ def best_counts(
     totals_of: tuple[FloatArray, FloatArray],
     end: int,
 ) -> FloatArray:
-    """Return the likeliest counts of some columns of an urn, up to a total of `end`.
+    """Return the most probable counts of some columns of an urn, up to a total of `end`.
 
     The others have a known total; `whole` is the sum of all weights, and `totals_of` the mean and
     size of the distribution of totals.
@@ -79,7 +79,7 @@ def best_split(shares: FloatArray, mean: float, size: float) -> FloatArray:
 def drawn_split(
     total: int, weights: FloatArray, whole: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Return counts that add up to a total, drawn from an urn that holds `whole` weights."""
+    """Return counts with a given total, drawn from an urn whose weights sum to `whole`."""
     counts, rest = np.zeros(weights.size), whole
     for j, own in enumerate(weights):
         rest = max(rest - own, 0.0)

@@ -1,7 +1,7 @@
-"""Distributions of counts: negative binomial, of which Poisson is the limit.
+"""Distributions of counts: the negative binomial, with Poisson as its limit.
 
-It is what a count has by itself, and what the total of a block of counts has. It gives counts that
-never occurred a probability, and what a column of zeros and large counts needs, a wide spread.
+It is used for single counts, and for the total of a block of counts. It gives positive probability
+to counts that never occurred, and the wide spread that a column with zeros and large counts needs.
 """
 
 import numpy as np
@@ -14,16 +14,16 @@ from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import numbers
 
 SMALLEST_SIZE, LARGEST_SIZE = 1e-3, 1e5
-"""Between these the size is looked for; beyond the second the distribution is Poisson's."""
+"""Range of the size; beyond the maximum the distribution is Poisson's."""
 LEAST_MEAN = 1e-9
 MOST = MOST_COUNT
 HALVINGS = 45
 TAIL = 1e-12
-"""Counts beyond what has this probability are left out where all counts must be listed."""
+"""Counts beyond this cumulative probability are left out if all counts must be listed."""
 
 
 def log_counts(counts: FloatArray, means: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Return log P(x), shape (n_counts, n_classes); an infinite size stands for Poisson."""
+    """Return log P(x), shape (n_counts, n_classes); an infinite size means Poisson."""
     x = counts[:, None]
     finite = np.isfinite(sizes)
     r = np.where(finite, sizes, 1.0)
@@ -34,7 +34,7 @@ def log_counts(counts: FloatArray, means: FloatArray, sizes: FloatArray) -> Floa
 
 
 def log_pairs(counts: FloatArray, means: FloatArray, sizes: FloatArray | float) -> FloatArray:
-    """Return log P of each count under its own mean and size; all shapes must go together."""
+    """Return log P of each count under its own mean and size; all shapes must broadcast."""
     poisson = special.xlogy(counts, means) - means
     finite = np.isfinite(sizes)
     if not np.any(finite):
@@ -46,7 +46,7 @@ def log_pairs(counts: FloatArray, means: FloatArray, sizes: FloatArray | float) 
 
 
 def fit_counts(histogram: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the means and sizes under which counts are likeliest.
+    """Return the maximum likelihood means and sizes.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def fit_counts(histogram: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def fit_columns(histogram: FloatArray, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the same of several columns, whose histograms follow one another.
+    """Return the same for several columns, whose histograms are concatenated.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def likeliest_count(mean: float, size: float) -> float:
 
 
 def highest_count(means: FloatArray, sizes: FloatArray) -> int:
-    """Return a count beyond which next to nothing lies, for any class."""
+    """Return a count beyond which there is negligible probability, for any class."""
     r = np.where(np.isfinite(sizes), sizes, 1.0)
     wide = stats.nbinom.isf(TAIL, r, r / (r + means))
     ends = np.where(np.isfinite(sizes), wide, stats.poisson.isf(TAIL, means))
@@ -106,7 +106,7 @@ def highest_count(means: FloatArray, sizes: FloatArray) -> int:
 def checked_totals(
     means: FloatArray, sizes: FloatArray, shape: tuple[int, ...]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return means and sizes that were read from a file, refusing what cannot be."""
+    """Return means and sizes from a file, rejecting invalid ones."""
     means = numbers(means, "means", shape, low=LEAST_MEAN, high=MOST)
     sizes = numbers(sizes, "sizes", shape, low=0.9 * SMALLEST_SIZE, high=np.inf)
     if (np.isfinite(sizes) & (sizes > 2 * LARGEST_SIZE)).any():
@@ -115,7 +115,7 @@ def checked_totals(
 
 
 def checked_largest(largest: IntArray, n_columns: int, most: float = MOST) -> IntArray:
-    """Return the largest counts that were read from a file, refusing what cannot be."""
+    """Return the largest counts from a file, rejecting invalid ones."""
     if largest.dtype != np.int64 or largest.shape != (n_columns,):
         raise ModelFileError(f"largest is {largest.dtype} of shape {largest.shape}")
     if largest.min(initial=0) < 0 or largest.max(initial=0) > most:

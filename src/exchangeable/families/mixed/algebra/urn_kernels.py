@@ -1,7 +1,7 @@
-"""Compiled loops of Pólya's urn: weights from how often counts were exceeded, and open totals.
+"""Compiled loops of Pólya's urn: weights from how often counts were exceeded; unknown totals.
 
-A weight a with k units drawn so far counts as a + k, so that log of the rising factorial
-(a)_x = a·(a + 1)⋯(a + x − 1) is what a count of x adds to a score. `above` has a line for every
+A weight a from which k units have been drawn counts as a + k, so a count of x contributes the log
+of the rising factorial (a)_x = a·(a + 1)⋯(a + x − 1) to a score. `above` has a line for every
 column and k = 0, 1, …: the mass of the rows whose count exceeds k.
 """
 
@@ -68,12 +68,12 @@ def urn_step(above, fixed, below, starts, weights, after):  # type: ignore[no-un
 
 @_compile
 def open_totals(known, weight, whole, mean, size, least, shares):  # type: ignore[no-untyped-def]
-    """Write how probable each total of the unknown counts is; return the log of their sum.
+    """Write the probability of each total of the unknown counts; return the log of their sum.
 
-    The sum is over r of q(known + r)·(known + r)! / r!·(weight)_r / (whole)_(known + r), q being
-    the negative binomial distribution of a mean and size, or Poisson's. Terms follow from each
-    other by their ratio. At least `least` of them are summed, if there is room, and others until
-    they no longer count; the number of terms is the second result.
+    The sum is over r of q(known + r)·(known + r)! / r!·(weight)_r / (whole)_(known + r), where q is
+    the negative binomial or Poisson distribution. Each term follows from the one before by their
+    ratio. At least `least` of them are summed, if there is space, and further ones until they are
+    negligible; the number of terms is the second result.
     """
     poisson = size == math.inf
     p = mean if poisson else mean / (size + mean)

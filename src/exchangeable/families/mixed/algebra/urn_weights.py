@@ -8,15 +8,15 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.mixed.algebra import urn_kernels as kernels
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-10, 1e8
-"""Between these all weights stay: a column in which nothing was ever counted has the least."""
+"""Range of all weights: a column in which nothing was ever counted has the minimum."""
 STEPS, FIRST_STEPS = 10, 200
-"""Of the fixed point in one iteration of EM, and where a fit begins."""
+"""Steps of the fixed point in one iteration of EM, and for a first fit."""
 SETTLED = 1e-5
 """The fixed point is reached when a step changes no sum of weights by more than this share."""
 
 
 class Urn(NamedTuple):
-    """What the weights of an urn are fitted to: see `urn_kernels`."""
+    """The sums from which the weights of an urn are fitted: see `urn_kernels`."""
 
     above: FloatArray
     fixed: FloatArray
@@ -25,7 +25,7 @@ class Urn(NamedTuple):
 
 
 def settled_weights(urn: Urn, weights: FloatArray, steps: int) -> FloatArray:
-    """Return the weights after some steps of the fixed point, fewer if they hardly move."""
+    """Return the weights after some steps of the fixed point, fewer if they hardly change."""
     totals = np.arange(len(urn.lengths))[:, None]
     for _ in range(steps):
         whole = weights.sum(axis=0)

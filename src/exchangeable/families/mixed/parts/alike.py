@@ -1,7 +1,8 @@
-"""Measurements that are alike: the exchangeable normal distribution.
+"""Exchangeable measurements: the exchangeable normal distribution.
 
-All columns of a block have one mean, one variance, and one covariance with each other: the Gaussian
-with one factor whose means, loadings and variances are equal. Σx and Σx² say all about a row.
+All columns of a block have the same mean, the same variance, and the same covariance with each
+other: the Gaussian with one factor and equal means, loadings and variances. Σx and Σx² are
+sufficient statistics of a row.
 """
 
 from collections.abc import Generator
@@ -31,7 +32,7 @@ class Alike(Factor):
     def beginning(
         cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
     ) -> Generator[Ask, Any, Self]:
-        """Return columns whose factor takes half of their variance."""
+        """Return columns whose factor has half of their variance."""
         found = yield from cls._principal(columns, types, n_classes, prior, 1)
         means = _equal(found.means)
         spread = _equal(found.variances + found.loadings[:, 0] ** 2 + (found.means - means) ** 2)
@@ -44,12 +45,12 @@ class Alike(Factor):
         return super().following(together, _equal_prior(prior), careful)
 
     def log_prior(self, prior: Prior) -> float:
-        """Return what the pseudo-rows, whose factors are drawn apart, are expected to score."""
+        """Return the expected score of the pseudo-rows, whose factors are drawn independently."""
         return super().log_prior(_equal_prior(prior))
 
 
 def _equal(values: FloatArray) -> FloatArray:
-    """Return the mean over columns, in all of them."""
+    """Return the mean over columns, for all of them."""
     return np.asarray(np.broadcast_to(values.mean(axis=0), values.shape).copy())
 
 

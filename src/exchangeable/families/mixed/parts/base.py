@@ -1,8 +1,8 @@
-"""What a part of a component must offer: a block of columns of one kind.
+"""The contract of a part of a component: a block of columns of one kind.
 
-A component is a product of parts, so that scores add up and every question about a column goes to
-its part. A part holds the parameters of all classes. To add one, write a file with a `Part` and
-name it in `parts.py`.
+A component is a product of parts, so scores add up and every query about a column goes to its part.
+A part holds the parameters of all classes. To add one, write a file with a `Part` and name it in
+`parts.py`.
 """
 
 from abc import ABC, abstractmethod
@@ -40,7 +40,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Prior:
-    """Pseudo-rows that every class is given, for one part.
+    """Pseudo-rows of every class, for one part.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class Prior:
     pooled : Part or None
         The part fitted to the training set as one class.
     row : PartSums or None
-        What that part sums over the training set, for each unit of its weight.
+        The sums of that part over the training set, per unit of its weight.
     n_factors : int or None
-        Number of factors of measurements, if it is not to be found.
+        Number of factors of measurements, if it is known.
     """
 
     alpha: float
@@ -71,28 +71,28 @@ class Prior:
 
 @dataclass(frozen=True)
 class Part(ABC):
-    """Distributions over some columns, one per class; holes are NaN and are summed out.
+    """Distributions over some columns, one per class; missing values are NaN, and summed out.
 
     Parameters named `values` are the part's own columns, one line per row; parts of counts take
     sparse matrices too, in which nothing is unknown.
     """
 
     name: ClassVar[str]
-    """What it is called in files."""
+    """Its name in files."""
     kinds: ClassVar[tuple[str, ...]]
-    """Kinds of columns that it can be of."""
+    """Kinds of columns that it supports."""
     columns: IntArray
     types: tuple[ColumnType, ...]
-    """Which columns these are, and what their numbers stand for."""
+    """Which columns these are, and the meaning of their numbers."""
     parameters: ClassVar[tuple[str, ...]]
     """Names of the arrays of parameters, whose last axis is that of the classes."""
     shared: ClassVar[tuple[str, ...]] = ()
-    """Names of arrays that all classes share, such as the largest count of each column; where parts
-    are stacked, the larger number counts."""
+    """Names of arrays that all classes share, such as the largest count of each column; when parts
+    are stacked, the larger number is used."""
     alike: ClassVar[bool] = False
-    """Whether columns with levels must have as many of them."""
+    """Whether columns with levels must have the same number of them."""
     latent: ClassVar[bool] = False
-    """Whether sums depend on the parameters so far even where no entry is missing."""
+    """Whether sums depend on the current parameters even if no entry is missing."""
 
     @property
     def n_classes(self) -> int:
@@ -109,10 +109,10 @@ class Part(ABC):
     def beginning(
         cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
     ) -> Generator[Ask, Any, Self]:
-        """Find parameters that fit rows: yield questions about them, and return a part.
+        """Compute initial parameters: yield questions about rows, and return a part.
 
-        Each question is sent its answer for all rows, which may lie in memory, in chunks or on a
-        cluster. What is asked must not depend on how equal rows are merged.
+        Each question is answered for all rows, which may be in memory, in chunks or on a cluster.
+        The answer must not depend on how equal rows are merged.
         """
 
     @classmethod
@@ -124,7 +124,7 @@ class Part(ABC):
         mass: FloatArray,
         prior: Prior,
     ) -> Self:
-        """Return parameters that fit rows in memory whose weight in each class is `mass`."""
+        """Return parameters fitted to rows in memory, with weights `mass` in each class."""
         steps = cls.beginning(columns, types, mass.shape[1], prior)
         made: Self = answered(steps, values, mass)
         return made
@@ -135,7 +135,7 @@ class Part(ABC):
 
     @abstractmethod
     def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
-        """Return what the next parameters are made of; `mass` is the rows' weight in each class."""
+        """Return the sums for the next parameters; `mass` is the rows' weight in each class."""
 
     @abstractmethod
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
@@ -150,19 +150,19 @@ class Part(ABC):
         """Return the distribution of a column (numbered within the part) given the known entries.
 
         Probabilities of levels or of the counts 0, 1, …, shape (n_rows, n_values), or `Normal`. The
-        column's own entries are not looked at.
+        column's own entries are ignored.
         """
 
     @abstractmethod
     def complete(self, values: FloatArray, y: int) -> FloatArray:
-        """Return the rows with their holes filled by what is most probable."""
+        """Return the rows with missing entries replaced by the most probable ones."""
 
     @abstractmethod
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
-        """Return the rows with their holes drawn."""
+        """Return the rows with missing entries drawn."""
 
     def prepare(self, values: Any, spans: Sequence[tuple[int, int]]) -> Any:
-        """Return rows, in spans, in the form that `reading` takes, whatever the parameters."""
+        """Return rows, in spans, in the form that `reading` needs, for any parameters."""
         return [values[slice(*span)] for span in spans]
 
     def reading(self, prepared: Any) -> PartPass:
@@ -171,7 +171,7 @@ class Part(ABC):
 
     @property
     def reach(self) -> IntArray:
-        """The largest counts that there is room for; empty where there is room for all values."""
+        """The largest counts that are covered; empty if there is no limit."""
         return np.empty(0, dtype=np.int64)
 
     def reached(self, values: Any, mass: FloatArray) -> Highest:
@@ -183,7 +183,7 @@ class Part(ABC):
         return self
 
     def carried(self, sums: PartSums, after: Self) -> PartSums:
-        """Return sums as those under other parameters are written: their room, and their origin."""
+        """Return sums in the terms of other parameters: their reach, and their origin."""
         return sums
 
     def only(self, classes: IntArray) -> Self:
@@ -208,12 +208,12 @@ class Part(ABC):
         return {name: getattr(self, name) for name in (*self.parameters, *self.shared)}
 
     def on_page(self) -> Arrays:
-        """Return the arrays with which the page of a report computes."""
+        """Return the arrays with which a report's page computes."""
         return self.encode()
 
     @property
     def page_steps(self) -> float:
-        """About how many logarithms or exponentials an answer on the page takes."""
+        """Approximate number of logarithms or exponentials of an answer on the page."""
         return 4.0 * sum(array.size for array in self.encode().values())
 
     @classmethod
@@ -224,21 +224,21 @@ class Part(ABC):
         types: tuple[ColumnType, ...],
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> Self:
-        """Return the part of arrays that were read, refusing what cannot be."""
+        """Return the part from arrays of a file, rejecting invalid ones."""
 
     def level_shares(self) -> list[FloatArray] | None:
         """Return the probabilities of each column's levels, (n_levels, n_classes) each.
 
-        None where columns depend on each other or have no levels.
+        None if columns depend on each other or have no levels.
         """
         return None
 
     def item_scale(self) -> ItemScale | None:
-        """Return the part as items of a test, where their total says all about a row."""
+        """Return the part as items of a test, if their total is sufficient."""
         return None
 
     def distance(self, after: Any) -> float:
-        """Return how far a step has moved the parameters; 0 where one step is the whole M-step."""
+        """Return how much a step has changed the parameters; 0 if one step is the whole M-step."""
         return 0.0
 
 
@@ -252,7 +252,7 @@ def add_sums(parts: Sequence[PartSums]) -> PartSums:
 
 
 def laid_out(histogram: FloatArray, n_lines: int) -> FloatArray:
-    """Return a histogram with more lines, or fewer, the last of which has all beyond.
+    """Return a histogram with more lines, or fewer, the last of which has all the rest.
 
     >>> laid_out(np.array([[1.0], [2.0], [3.0]]), 2).ravel().tolist()
     [1.0, 5.0]
@@ -265,7 +265,7 @@ def laid_out(histogram: FloatArray, n_lines: int) -> FloatArray:
 
 
 def csr_arrays(matrix: Any) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return a sparse matrix as kernels take it: pointers, columns and numbers."""
+    """Return a sparse matrix in the form of the kernels: pointers, columns and numbers."""
     return (
         matrix.indptr.astype(np.int64, copy=False),
         matrix.indices.astype(np.int64, copy=False),

@@ -1,4 +1,4 @@
-"""Which part a block of columns has, by their kind and number."""
+"""The choice of the part for a block of columns, by their kind and number."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,14 +25,14 @@ INDEPENDENT: dict[str, type[Part]] = {
     "count": Counts,
     "continuous": Normals,
 }
-"""Columns that are blocks of their own, by kind."""
+"""Columns that are blocks by themselves, by kind."""
 TOGETHER: dict[str, type[Part]] = {
     "binary": Scale,
     "ordinal": Scale,
     "count": Tally,
     "continuous": Factor,
 }
-"""Columns of a block of several, which have weights, by kind; other kinds are independent."""
+"""Columns of a block of several, with weights, by kind; other kinds are independent."""
 URNS: dict[str, type[Part]] = {
     "binary": LevelUrn,
     "nominal": LevelUrn,
@@ -40,16 +40,16 @@ URNS: dict[str, type[Part]] = {
     "count": Polya,
     "continuous": Alike,
 }
-"""Columns of a block of several that are alike, or of counts that come in bursts, by kind."""
+"""Columns of a block of several, exchangeable or as bursty counts, by kind."""
 TRAINED: dict[str, type[Part]] = {"count": CountBins}
-"""Columns by themselves, where classes were trained for their predictions, if not as above."""
+"""Single columns with hybrid training, if different from the above."""
 _TABLES = (INDEPENDENT, TOGETHER, URNS, TRAINED)
 PARTS: dict[str, type[Part]] = {part.name: part for table in _TABLES for part in table.values()}
-"""Parts by what they are called in files."""
+"""Parts by their names in files."""
 
 
 def block_kind(kind: ColumnType, together: Mapping[str, type[Part]]) -> tuple[str, int] | None:
-    """Return what columns must have in common to be in one part; None where they are alone."""
+    """Return what columns must have in common to be in one part; None if they stay single."""
     if kind.kind not in together:
         return None
     return kind.kind, kind.n_levels if together[kind.kind].alike else 0
@@ -62,8 +62,8 @@ def lay_out(
 ) -> list[tuple[type[Part], IntArray]]:
     """Return the parts of a component, each with its columns.
 
-    Columns of a block that are of different kinds do not depend on each other, nor do columns with
-    different numbers of levels where all must be `alike`.
+    Columns of different kinds in a block do not depend on each other, nor do columns with different
+    numbers of levels if all must be `alike`.
     """
     alone: dict[type[Part], list[int]] = {}
     several: list[tuple[type[Part], IntArray]] = []

@@ -1,7 +1,7 @@
-"""Independent counts in bins: classes differ in how often each bin occurs, not inside bins.
+"""Independent counts in bins: classes differ in the probabilities of bins, not within bins.
 
 P(x | y) = P(bin of x | y)·P(x | bin), where the last factor is that of one negative binomial
-distribution for all classes. So any score that depends on the bin alone makes a distribution.
+distribution for all classes. So any score that depends only on the bin defines a distribution.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from exchangeable.storage.checks import CLOSE, check_columns, needed, numbers
 LOWS = np.array([0, 1, 2, 4, 8, 16, 32], dtype=np.int64)
 """The lowest counts of bins; a column has those that occur."""
 FARTHEST_SIZE = 1e9
-"""Stands for the infinite size of Poisson's distribution."""
+"""Represents the infinite size of Poisson's distribution."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class CountBins(Levels):
     lows : array of shape (n_bins,)
         The lowest count of each bin; 0 begins a column.
     usual : array of shape (2, n_columns)
-        Mean and size of the negative binomial distribution inside the bins of each column.
+        Mean and size of the negative binomial distribution within the bins of each column.
     """
 
     name: ClassVar[str] = "count bins"
@@ -58,7 +58,7 @@ class CountBins(Levels):
 
     @cached_property
     def starts(self) -> IntArray:
-        """Where the bins of each column begin."""
+        """The start of each column's bins."""
         return np.flatnonzero(self.lows == 0)
 
     @cached_property
@@ -75,7 +75,7 @@ class CountBins(Levels):
         mass: FloatArray,
         prior: Prior,
     ) -> Self:
-        """Return the frequencies of bins, and what all rows say about counts inside them."""
+        """Return the frequencies of bins, and the distribution within bins over all rows."""
         everything = mass.sum(axis=1, keepdims=True)
         largest, histogram = _histogram(values, everything)
         lows = np.concatenate([LOWS[(LOWS == 0) | (end >= LOWS)] for end in largest])
@@ -85,7 +85,7 @@ class CountBins(Levels):
         return blank.following(blank.sums(values, mass), prior)
 
     def bins(self, values: FloatArray, columns: IntArray) -> FloatArray:
-        """Return the bin of each count of some columns, NaN for holes."""
+        """Return the bin of each count of some columns, NaN if missing."""
         known = np.where(np.isnan(values), 0, values)
         most = int(self.sizes.max())
         table = np.full((self.columns.size, most), np.iinfo(np.int64).max)
@@ -97,7 +97,7 @@ class CountBins(Levels):
 
     @cached_property
     def _log_mass(self) -> FloatArray:
-        """Log-probability that the usual distribution gives to each bin."""
+        """Log-probability of each bin under the overall distribution."""
         out = np.empty(self.lows.size)
         column = np.repeat(np.arange(self.columns.size), self.sizes)
         last = np.append(self.lows[1:] == 0, True)
@@ -128,7 +128,7 @@ class CountBins(Levels):
         return np.asarray(super().score(bins) + np.where(known, inside, 0.0).sum(axis=1)[:, None])
 
     def _sparse_score(self, values: Any) -> FloatArray:
-        """Return log P of rows most of whose counts are 0."""
+        """Return log P of rows whose counts are mostly 0."""
         at, n_rows = values.indices.astype(np.int64), values.shape[0]
         cells = self.starts[at] + self.bins(values.data, at).astype(np.int64)
         columns = np.arange(self.columns.size)
@@ -160,7 +160,7 @@ class CountBins(Levels):
         return {"levels": np.maximum(levels, 0.0)}
 
     def prepare(self, values: Any, spans: Sequence[tuple[int, int]]) -> Any:
-        """Return rows as they are: bins have no codes."""
+        """Return the rows unchanged: bins have no codes."""
         return Part.prepare(self, values, spans)
 
     def reading(self, prepared: Any) -> Any:
@@ -174,7 +174,7 @@ class CountBins(Levels):
 
     @property
     def page_steps(self) -> float:
-        """About how many logarithms or exponentials an answer on the page takes."""
+        """Approximate number of logarithms or exponentials of an answer on the page."""
         return 4.0 * self.n_classes * sum(self.shares(j, 0).size for j in range(self.columns.size))
 
     def shares(self, column: int, y: int) -> FloatArray:
@@ -197,7 +197,7 @@ class CountBins(Levels):
         types: tuple[ColumnType, ...],
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> Self:
-        """Return the part of arrays that were read, refusing what cannot be."""
+        """Return the part from arrays of a file, rejecting invalid ones."""
         log_shares, lows, usual = needed(arrays, ("log_shares", "lows", "usual"))
         k = log_shares.shape[1] if log_shares.ndim == 2 else 0
         good = lows.dtype == np.int64 and lows.ndim == 1 and lows.size > 0 and lows[0] == 0

@@ -55,14 +55,14 @@ class Counts(Part):
 
     @cached_property
     def starts(self) -> IntArray:
-        """Where the counts of each column begin in a histogram of all."""
+        """The start of each column's counts in a histogram of all."""
         return np.concatenate([[0], np.cumsum(self.largest + 1)[:-1]]).astype(np.int64)
 
     @classmethod
     def beginning(
         cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
     ) -> Generator[Ask, Any, Self]:
-        """Return what makes the counts likeliest."""
+        """Return the maximum likelihood parameters."""
         largest = (yield largest_counts).numbers
         check_largest(largest)
         shape = (columns.size, n_classes)
@@ -79,13 +79,13 @@ class Counts(Part):
         return largest_counts(values, mass)
 
     def widened(self, reach: IntArray) -> Self:
-        """Return the part with room for larger counts."""
+        """Return the part with a larger reach."""
         largest = np.maximum(self.largest, reach)
         check_largest(largest)
         return self if np.array_equal(largest, self.largest) else replace(self, largest=largest)
 
     def carried(self, sums: PartSums, after: Self) -> PartSums:
-        """Return the mass of each count as a part with other room has it."""
+        """Return the mass of each count in the terms of a part with another reach."""
         if np.array_equal(self.largest, after.largest):
             return sums
         column, count = self._cells
@@ -109,7 +109,7 @@ class Counts(Part):
         return out
 
     def _sparse_score(self, values: Any) -> FloatArray:
-        """Return log P of rows most of whose counts are 0."""
+        """Return log P of rows whose counts are mostly 0."""
         zeros, more = self._table[self.starts], np.array(self._table)
         more -= np.repeat(zeros, self.largest + 1, axis=0)
         out = np.tile(zeros.sum(axis=0), (values.shape[0], 1))
@@ -125,7 +125,7 @@ class Counts(Part):
 
     @cached_property
     def _cells(self) -> tuple[IntArray, FloatArray]:
-        """The column and the count that each line of a histogram of all is about."""
+        """The column and the count of each line of a histogram of all."""
         column = np.repeat(np.arange(self.columns.size), self.largest + 1)
         return column, (np.arange(column.size) - self.starts[column]).astype(np.float64)
 
@@ -151,13 +151,13 @@ class Counts(Part):
         return {"histogram": histogram}
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
-        """Return what makes the counts and the pseudo-rows likeliest."""
+        """Return the maximum likelihood parameters for counts and pseudo-rows."""
         histogram = np.ascontiguousarray(sums["histogram"] + self._pseudo_rows(prior))
         means, sizes = fit_columns(histogram, self.largest + 1)
         return replace(self, means=means, sizes=sizes)
 
     def _pseudo_rows(self, prior: Prior) -> FloatArray:
-        """Return the weight that the prior gives to each count of each column."""
+        """Return the prior's weight of each count of each column."""
         if prior.pooled is None:
             return np.zeros((1, 1))
         column, count = self._cells
@@ -167,7 +167,7 @@ class Counts(Part):
         return np.asarray(prior.strength * shares / whole[column])
 
     def log_prior(self, prior: Prior) -> float:
-        """Return what the pseudo-rows score."""
+        """Return the score of the pseudo-rows."""
         return float((self._pseudo_rows(prior) * self._table).sum())
 
     def predictive(self, values: FloatArray, column: int, y: int) -> FloatArray:
@@ -177,14 +177,14 @@ class Counts(Part):
         return np.tile(np.exp(log_counts(counts, means, sizes))[:, 0], (len(values), 1))
 
     def complete(self, values: FloatArray, y: int) -> FloatArray:
-        """Return the rows with the most probable counts in their holes."""
+        """Return the rows with missing entries replaced by the most probable counts."""
         best = [
             likeliest_count(m, s) for m, s in zip(self.means[:, y], self.sizes[:, y], strict=True)
         ]
         return np.where(np.isnan(values), best, values)
 
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
-        """Return the rows with their holes drawn."""
+        """Return the rows with missing entries drawn."""
         drawn = np.array(values)
         for j in range(self.columns.size):
             open_rows = np.flatnonzero(np.isnan(values[:, j]))
@@ -195,7 +195,7 @@ class Counts(Part):
 
     @property
     def page_steps(self) -> float:
-        """About how many logarithms or exponentials an answer on the page takes."""
+        """Approximate number of logarithms or exponentials of an answer on the page."""
         ends = highest_count(self.means, self.sizes)
         return float(ends * self.means.size)
 
@@ -206,7 +206,7 @@ class Counts(Part):
         types: tuple[ColumnType, ...],
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> Self:
-        """Return the part of arrays that were read, refusing what cannot be."""
+        """Return the part from arrays of a file, rejecting invalid ones."""
         means, sizes, largest = needed(arrays, ("means", "sizes", "largest"))
         shape = (columns.size, means.shape[1] if means.ndim == 2 else 0)
         largest = checked_largest(largest, columns.size)
@@ -224,7 +224,7 @@ def largest_counts(values: Any, mass: FloatArray) -> Highest:
 
 
 def check_largest(largest: IntArray) -> None:
-    """Refuse counts that are too large for a table of all."""
+    """Reject counts that are too large for a table of all."""
     if largest.max(initial=0) > MOST:
         raise ValueError(
             f"a column of counts holds {largest.max():,}; the limit is {MOST:,}: say by kinds that "

@@ -1,9 +1,9 @@
-"""Measurements that go together: a Gaussian with a few shared factors, diagonal plus low rank.
+"""Dependent measurements: a Gaussian with a few shared factors, diagonal plus low rank.
 
 x_j = mean_j + Σ_f loading_jf·z_f + noise_j with z ~ N(0, I). Given z the columns are independent,
-so that a hole costs nothing; what is known tells about z by Woodbury's formula, which is Sherman
-and Morrison's where there is one factor. How many factors there are is found by evidence, from all
-rows as one class.
+so missing entries cost nothing; the distribution of z given the known ones follows from Woodbury's
+formula, which for one factor is Sherman and Morrison's. The number of factors is chosen by
+evidence, with all rows as one class.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -30,11 +30,12 @@ from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import needed, numbers
 
 MOST_FACTORS = 32
-"""There are at most this many factors, and half as many as columns."""
+"""Maximum number of factors; they are also at most half as many as columns."""
 STEPS = 15
 """Steps with which each number of factors is tried."""
 MOST_ROWS = 3000
-"""Rows by which the number of factors is found; of more, these are drawn."""
+"""Maximum number of rows for choosing the number of factors; of more rows, a random sample is
+used."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Factor(Part):
     means, variances : array of shape (n_columns, n_classes)
         The means, and the variances of the noise.
     loadings : array of shape (n_columns, n_factors, n_classes)
-        What each factor adds to a column.
+        The loadings of each factor.
     """
 
     name: ClassVar[str] = "factor"
@@ -64,7 +65,7 @@ class Factor(Part):
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters: turning the factors changes nothing."""
+        """Number of free parameters: rotations of the factors change nothing."""
         m, r, k = self.loadings.shape
         return int(k * (m * (2 + r) - r * (r - 1) // 2))
 
@@ -74,8 +75,8 @@ class Factor(Part):
     ) -> Generator[Ask, Any, Self]:
         """Return independent columns whose factors are the first principal components.
 
-        There are as many factors as all rows together have, if these are known, or else as many as
-        the rows have that are given.
+        Their number is the one chosen for all rows, if known, and otherwise chosen for the given
+        rows.
         """
         most, number = min(MOST_FACTORS, max(1, columns.size // 2)), 1
         if prior.pooled is not None:
@@ -111,9 +112,10 @@ class Factor(Part):
         prior: Prior,
         most: int,
     ) -> int:
-        """Return the number of factors that has the most evidence.
+        """Return the number of factors with the highest evidence.
 
-        That is what the rows score, less half the log of their number for each parameter.
+        That is the log-likelihood of the rows, minus half the log of their number for each
+        parameter.
         """
         own, weight = some.values, some.mass
         best, found, stale = -np.inf, 1, 0
@@ -133,7 +135,7 @@ class Factor(Part):
         return found
 
     def posterior(self, values: FloatArray, y: int) -> FactorPosterior:
-        """Return what the known entries of each row tell about the factors of class y."""
+        """Return the factors' distribution given the known entries of each row, in class y."""
         return posterior(values, self.means[:, y], self.loadings[:, :, y], self.variances[:, y])
 
     def score(self, values: FloatArray) -> FloatArray:
@@ -142,15 +144,15 @@ class Factor(Part):
         return np.stack(scores, axis=1)
 
     def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
-        """Return moments of known entries and of the factors, around the means so far."""
+        """Return moments of known entries and of the factors, around the current means."""
         return self.reading([values]).sums(0, mass.T)
 
     def reading(self, prepared: Sequence[FloatArray]) -> FactorPass:
-        """Return a pass that finds out about the factors once."""
+        """Return a pass that computes the distribution of the factors once."""
         return FactorPass(self, prepared)
 
     def carried(self, sums: PartSums, after: Self) -> PartSums:
-        """Return the moments around other means; what was expected of the factors stays."""
+        """Return the moments around other means; expectations of the factors stay."""
         gram, cross, squares = sums["gram"], sums["cross"], sums["squares"]
         gap = self.means - after.means
         return {
@@ -160,7 +162,7 @@ class Factor(Part):
         }
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
-        """Return the regression of every column on the factors, the pseudo-rows included."""
+        """Return the regression of every column on the factors, including the pseudo-rows."""
         rows, mean, variance = _pseudo_rows(prior)
         r = self.n_factors
         offset = mean - self.means
@@ -181,13 +183,13 @@ class Factor(Part):
         )
 
     def log_prior(self, prior: Prior) -> float:
-        """Return what the pseudo-rows, whose factors are drawn apart, are expected to score."""
+        """Return the expected score of the pseudo-rows, whose factors are drawn independently."""
         rows, mean, variance = _pseudo_rows(prior)
         square = variance + (self.means - mean) ** 2 + (self.loadings**2).sum(axis=1)
         return float(-0.5 * rows * (np.log(self.variances) + square / self.variances).sum())
 
     def distance(self, after: "Factor") -> float:
-        """Return how far a step has moved the parameters."""
+        """Return how much a step has changed the parameters."""
         moved = (after.means - self.means) ** 2
         moved += ((after.loadings - self.loadings) ** 2).sum(axis=1)
         return float(np.sqrt(np.mean(moved + (after.variances - self.variances) ** 2)))
@@ -202,12 +204,12 @@ class Factor(Part):
         )
 
     def complete(self, values: FloatArray, y: int) -> FloatArray:
-        """Return the rows with conditional means, which are the mode, in their holes."""
+        """Return the rows with missing entries replaced by conditional means (the mode)."""
         expected = self.means[:, y] + self.posterior(values, y).mean @ self.loadings[:, :, y].T
         return np.where(np.isnan(values), expected, values)
 
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
-        """Return the rows with their holes drawn, given factors that are drawn first."""
+        """Return the rows with missing entries drawn, given factors that are drawn first."""
         found = self.posterior(values, y)
         noise = rng.normal(size=found.mean.shape)[:, :, None]
         z = found.mean + (np.linalg.cholesky(found.covariance) @ noise)[:, :, 0]
@@ -217,7 +219,7 @@ class Factor(Part):
 
     @classmethod
     def stack(cls, parts: Sequence[Self]) -> Self:
-        """Return the part of all classes of several; those with fewer factors get idle ones."""
+        """Return the part of all classes of several; those with fewer factors are padded."""
         most = max(part.n_factors for part in parts)
         gaps = [((0, 0), (0, most - part.n_factors), (0, 0)) for part in parts]
         padded = [
@@ -233,7 +235,7 @@ class Factor(Part):
         types: tuple[ColumnType, ...],
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> Self:
-        """Return the part of arrays that were read, refusing what cannot be."""
+        """Return the part from arrays of a file, rejecting invalid ones."""
         means, loadings, variances = needed(arrays, ("means", "loadings", "variances"))
         k = means.shape[1] if means.ndim == 2 else 0
         r = loadings.shape[1] if loadings.ndim == 3 else 0
@@ -250,7 +252,7 @@ class Factor(Part):
 
 
 def _pseudo_rows(prior: Prior) -> tuple[float, FloatArray, FloatArray]:
-    """Return how many pseudo-rows there are, and their means and variances."""
+    """Return the number of pseudo-rows, and their means and variances."""
     if prior.pooled is None:
         return 0.0, np.zeros((1, 1)), np.ones((1, 1))
     pooled = prior.pooled

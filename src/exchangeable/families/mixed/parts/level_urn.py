@@ -1,9 +1,9 @@
-"""Items that are alike, with the same levels: Pólya's urn over how often each level occurs.
+"""Exchangeable items with the same levels: Pólya's urn over the counts of the levels.
 
 P(x) = Π_v (a_v)_{c_v} / (A)_m, where c_v of the m known items have level v: exchangeable, with the
-counts of levels as the statistic. Items are so distributed if they are independent given shares of
-the levels, which are themselves drawn from Dirichlet's distribution. Leaving items out keeps the
-form, so that holes cost nothing; the counts of a mixture of such components are distributed as a
+counts of levels as the statistic. This is the distribution of items that are independent given
+shares of the levels, which themselves have a Dirichlet distribution. Leaving out items keeps the
+form, so missing ones cost nothing; the counts of a mixture of such components are distributed as a
 mixture of Dirichlet-multinomials.
 """
 
@@ -45,7 +45,7 @@ class LevelUrn(Part):
     Attributes
     ----------
     weights : array of shape (n_levels, n_classes)
-        a: what the urn holds of each level.
+        a: the weight of each level in the urn.
     """
 
     name: ClassVar[str] = "level urn"
@@ -61,7 +61,7 @@ class LevelUrn(Part):
 
     @cached_property
     def starts(self) -> IntArray:
-        """Where the lines of each level begin among those of all."""
+        """The start of each level's lines among those of all."""
         return np.arange(len(self.weights) + 1, dtype=np.int64) * self.columns.size
 
     @cached_property
@@ -81,7 +81,7 @@ class LevelUrn(Part):
     def beginning(
         cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
     ) -> Generator[Ask, Any, Self]:
-        """Return weights by the fixed point, from as many as there are levels."""
+        """Return weights by the fixed point, starting from a total of one per level."""
         blank = cls(columns, types, np.ones((types[0].n_levels, n_classes)))
         return blank._fitted((yield blank.sums), prior, FIRST_STEPS)
 
@@ -120,7 +120,7 @@ class LevelUrn(Part):
         return replace(self, weights=settled_weights(urn, self.weights, steps))
 
     def _with_prior(self, sums: PartSums, prior: Prior) -> tuple[FloatArray, FloatArray]:
-        """Return the sums with those of pseudo-rows: one item of every level, and pooled rows."""
+        """Return the sums plus those of pseudo-rows: one item of every level, and pooled rows."""
         above, lengths = np.array(sums["above"]), np.array(sums["lengths"])
         if prior.pooling is None:
             above[self.starts[:-1]] += prior.alpha
@@ -131,7 +131,7 @@ class LevelUrn(Part):
         return np.ascontiguousarray(above), np.ascontiguousarray(lengths)
 
     def log_prior(self, prior: Prior) -> float:
-        """Return what the pseudo-rows score."""
+        """Return the score of the pseudo-rows."""
         nothing = {
             "above": np.zeros((int(self.starts[-1]), self.n_classes)),
             "lengths": np.zeros((self.columns.size, self.n_classes)),
@@ -148,7 +148,7 @@ class LevelUrn(Part):
         return np.asarray(held / held.sum(axis=1, keepdims=True))
 
     def complete(self, values: FloatArray, y: int) -> FloatArray:
-        """Return the rows with one level in all holes: the urn makes equal levels likelier."""
+        """Return the rows with one level for all missing items: the urn favours equal levels."""
         held = self._counts(values) + self.weights[:, y]
         open_items = self.columns.size - _known(values)
         steps = np.arange(self.columns.size)[:, None, None]
@@ -157,7 +157,7 @@ class LevelUrn(Part):
         return np.where(np.isnan(values), best[:, None], values)
 
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
-        """Return the rows with their holes drawn, one after another."""
+        """Return the rows with missing items drawn, one after another."""
         drawn = np.array(values)
         held = self._counts(values) + self.weights[:, y]
         for j in range(self.columns.size):
@@ -174,7 +174,7 @@ class LevelUrn(Part):
         types: tuple[ColumnType, ...],
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> Self:
-        """Return the part of arrays that were read, refusing what cannot be."""
+        """Return the part from arrays of a file, rejecting invalid ones."""
         (weights,) = needed(arrays, ("weights",))
         shape = (types[0].n_levels, weights.shape[1] if weights.ndim == 2 else 0)
         weights = numbers(weights, "weights", shape, low=LEAST_WEIGHT, high=MOST_WEIGHT)

@@ -18,7 +18,7 @@ from exchangeable.families.mixed.rows.passes import PartPass
 from exchangeable.storage.checks import CLOSE, check_columns, needed, numbers
 
 FEW = 6
-"""With at most this many classes, each is scored by itself."""
+"""With at most this many classes, each is scored separately."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Levels(Part):
 
     @property
     def starts(self) -> IntArray:
-        """Where the levels of each column begin."""
+        """The start of each column's levels."""
         return _layout(self.types)[1]
 
     @property
@@ -90,13 +90,13 @@ class Levels(Part):
         return replace(self, log_shares=log_shares)
 
     def pseudo_rows(self, prior: Prior) -> FloatArray:
-        """Return the weight that the prior gives to each level."""
+        """Return the prior's weight of each level."""
         if prior.pooled is None or prior.pooling is None:
             return np.full((len(self.log_shares), 1), prior.alpha)
         return np.asarray(prior.pooling * np.exp(prior.pooled.log_shares))
 
     def log_prior(self, prior: Prior) -> float:
-        """Return what the pseudo-rows score."""
+        """Return the score of the pseudo-rows."""
         return float(code_kernels.pseudo_score(self.pseudo_rows(prior), self.log_shares))
 
     def predictive(self, values: FloatArray, column: int, y: int) -> FloatArray:
@@ -113,12 +113,12 @@ class Levels(Part):
         return np.split(np.exp(self.log_shares), self.starts[1:])
 
     def complete(self, values: FloatArray, y: int) -> FloatArray:
-        """Return the rows with the most frequent level in every hole."""
+        """Return the rows with missing entries replaced by the most frequent level."""
         best = [float(self.shares(j, y).argmax()) for j in range(self.columns.size)]
         return np.where(np.isnan(values), best, values)
 
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
-        """Return the rows with their holes drawn."""
+        """Return the rows with missing entries drawn."""
         drawn = np.array(values)
         for j in range(self.columns.size):
             open_rows = np.flatnonzero(np.isnan(values[:, j]))
@@ -138,7 +138,7 @@ class Levels(Part):
         types: tuple[ColumnType, ...],
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> Self:
-        """Return the part of arrays that were read, refusing what cannot be."""
+        """Return the part from arrays of a file, rejecting invalid ones."""
         (log_shares,) = needed(arrays, ("log_shares",))
         n_levels = sum(kind.n_levels for kind in types)
         k = log_shares.shape[1] if log_shares.ndim == 2 else 0
@@ -186,7 +186,7 @@ class LevelPass(PartPass):
 
 @lru_cache
 def _layout(types: tuple[ColumnType, ...]) -> tuple[IntArray, IntArray]:
-    """Return the number of levels of each column, and where they begin."""
+    """Return the number of levels of each column, and their start."""
     sizes = np.array([kind.n_levels for kind in types], dtype=np.int64)
     return sizes, np.cumsum(sizes) - sizes
 

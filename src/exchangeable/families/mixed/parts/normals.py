@@ -15,7 +15,7 @@ from exchangeable.families.mixed.rows.passes import PartPass
 from exchangeable.storage.checks import needed, numbers
 
 LEAST_VARIANCE = 1e-12
-"""Variances, in units of the column's own, do not fall below this."""
+"""Lower bound of variances, in units of the column's own."""
 LOG_TWO_PI = float(np.log(2 * np.pi))
 FARTHEST = 1e150
 
@@ -58,7 +58,7 @@ class Normals(Part):
         return joint.T
 
     def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
-        """Return mass, and first and second moments around the means so far."""
+        """Return mass, and first and second moments around the current means."""
         rows = self.reading([np.ascontiguousarray(values.T)])
         return rows.sums(0, np.ascontiguousarray(mass.T))
 
@@ -89,7 +89,7 @@ class Normals(Part):
         return type(self)(self.columns, self.types, means, variances)
 
     def log_prior(self, prior: Prior) -> float:
-        """Return what the pseudo-rows are expected to score."""
+        """Return the expected score of the pseudo-rows."""
         rows, mean, variance = _pseudo_rows(prior, len(self.means))
         square = (variance + (self.means - mean) ** 2) / self.variances
         return -0.5 * rows * float((np.log(self.variances) + square).sum())
@@ -100,11 +100,11 @@ class Normals(Part):
         return Normal(np.full(len(values), mean), np.full(len(values), variance))
 
     def complete(self, values: FloatArray, y: int) -> FloatArray:
-        """Return the rows with means in their holes."""
+        """Return the rows with missing entries replaced by means."""
         return np.where(np.isnan(values), self.means[:, y], values)
 
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
-        """Return the rows with their holes drawn."""
+        """Return the rows with missing entries drawn."""
         drawn = rng.normal(self.means[:, y], np.sqrt(self.variances[:, y]), values.shape)
         return np.where(np.isnan(values), drawn, values)
 
@@ -115,7 +115,7 @@ class Normals(Part):
         types: tuple[ColumnType, ...],
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> Self:
-        """Return the part of arrays that were read, refusing what cannot be."""
+        """Return the part from arrays of a file, rejecting invalid ones."""
         means, variances = needed(arrays, ("means", "variances"))
         shape = (columns.size, means.shape[1] if means.ndim == 2 else 0)
         return cls(
@@ -148,14 +148,14 @@ class NormalPass(PartPass):
         kernels.score_normals(own, self.means, self.precisions, self.constants, joint)
 
     def sums(self, span: int, mass: FloatArray) -> PartSums:
-        """Return mass, and first and second moments around the means so far."""
+        """Return mass, and first and second moments around the current means."""
         weight, first, second = np.zeros((3, *self.means.shape))
         kernels.sum_normals(self.rows[span], self.means, mass, weight, first, second)
         return {"weight": weight, "first": first, "second": second}
 
 
 def _pseudo_rows(prior: Prior, n_columns: int) -> tuple[float, FloatArray, FloatArray]:
-    """Return how many pseudo-rows there are, and their means and variances."""
+    """Return the number of pseudo-rows, and their means and variances."""
     if prior.pooled is None:
         return 0.0, np.zeros((n_columns, 1)), np.ones((n_columns, 1))
     return prior.strength, prior.pooled.means, prior.pooled.variances

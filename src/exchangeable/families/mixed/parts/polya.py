@@ -1,9 +1,9 @@
-"""Counts that come in bursts: Pólya's urn, Dirichlet-multinomial given the total.
+"""Bursty counts: Pólya's urn, which is Dirichlet-multinomial given the total.
 
 P(x) = q(T)·T!·Π_j (a_j)_{x_j} / x_j! / (A)_T, where (a)_x = a·(a + 1)⋯(a + x − 1), A = Σ_j a_j, and
-the total T is negative binomial: a unit that was drawn from the urn goes back together with another
-of its column. If some counts are unknown their columns are one column of weight Σ a_j, so that only
-the total of the unknown ones is summed over.
+the total T is negative binomial: a unit drawn from the urn is returned together with another of its
+column. Unknown counts are combined to one column of weight Σ a_j, so that only their total is
+summed over.
 """
 
 from collections.abc import Generator, Mapping
@@ -49,7 +49,7 @@ from exchangeable.families.mixed.rows.count_entries import entries_of, first_loo
 from exchangeable.storage.checks import needed, numbers
 
 SPARE = 1000
-"""Room for totals beyond twice the largest that is fitted."""
+"""Totals are covered up to twice the largest observed one, or at least this."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class Polya(Part):
     Attributes
     ----------
     weights : array of shape (n_columns, n_classes)
-        a: what the urn holds of each column.
+        a: the weight of each column in the urn.
     means, sizes : array of shape (n_classes,)
         The parameters of the totals.
     largest : array of shape (n_columns + 1,)
-        The largest count of each column that is fitted, and the largest total.
+        The largest count of each column that is covered, and the largest total.
     """
 
     name: ClassVar[str] = "polya"
@@ -82,7 +82,7 @@ class Polya(Part):
 
     @cached_property
     def starts(self) -> IntArray:
-        """Where the lines of each column begin, and where those of the last end."""
+        """The start of each column's lines, and the end of the last."""
         return np.concatenate([[0], np.cumsum(self.largest[:-1])]).astype(np.int64)
 
     @cached_property
@@ -94,7 +94,7 @@ class Polya(Part):
     def beginning(
         cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
     ) -> Generator[Ask, Any, Self]:
-        """Return weights by the fixed point, from what the known counts say."""
+        """Return weights by the fixed point, from the known counts."""
         highest, units, weight = yield first_look
         largest = reach_of(highest)
         check_largest(largest)
@@ -116,17 +116,17 @@ class Polya(Part):
         return self.largest
 
     def reached(self, values: Any, mass: FloatArray) -> Highest:
-        """Return the same of some rows, with room for larger totals if some is unknown."""
+        """Return the same for some rows, with larger totals if any count is unknown."""
         return Highest(reach_of(first_look(values, mass)[0]))
 
     def widened(self, reach: IntArray) -> Self:
-        """Return the part with room for larger counts."""
+        """Return the part with a larger reach."""
         check_largest(reach[:-1])
         largest = np.maximum(self.largest, reach)
         return self if np.array_equal(largest, self.largest) else replace(self, largest=largest)
 
     def carried(self, sums: PartSums, after: Self) -> PartSums:
-        """Return sums as a part with other room has them."""
+        """Return sums in the terms of a part with another reach."""
         if np.array_equal(self.largest, after.largest):
             return sums
         column = np.repeat(np.arange(self.columns.size), np.diff(self.starts))
@@ -164,7 +164,7 @@ class Polya(Part):
 
     @cached_property
     def _table(self) -> FloatArray:
-        """Log (a)_x of all counts that are fitted."""
+        """Log (a)_x of all counts that are covered."""
         table = np.empty((int(self.starts[-1]), self.n_classes))
         kernels.rising_table(self.weights, self.starts, table)
         return table
@@ -174,12 +174,12 @@ class Polya(Part):
         return [highest_count(self.means[[y]], self.sizes[[y]]) for y in range(self.n_classes)]
 
     def _room(self, totals: FloatArray) -> FloatArray:
-        """Return a line for the totals of unknown counts, of which none matters beyond its end."""
+        """Return workspace for the totals of unknown counts, beyond which none matters."""
         top = max([*self._ends, int(totals.max(initial=0))])
         return np.empty(2 * top + SPARE)
 
     def _open(self, known: float, weight: float, y: int, shares: FloatArray) -> tuple[float, int]:
-        """Write how probable the totals of unknown counts are; return the log of their sum."""
+        """Write the probabilities of totals of unknown counts; return the log of their sum."""
         if not weight > 0:
             weight = 0.0
         found = kernels.open_totals(
@@ -188,7 +188,7 @@ class Polya(Part):
         return float(found[0]), int(found[1])
 
     def sums(self, values: Any, mass: FloatArray) -> PartSums:
-        """Return how often counts exceed 0, 1, …, what unknown ones add, and the mass of totals."""
+        """Return how often counts exceed 0, 1, …, terms of unknown ones, and the mass of totals."""
         matrix, totals, holes = entries_of(values)
         above = np.zeros((int(self.starts[-1]), self.n_classes))
         kernels.sum_above(*csr_arrays(matrix), self.starts, np.ascontiguousarray(mass), above)
@@ -213,7 +213,7 @@ class Polya(Part):
         return {"above": above, "fixed": fixed, "totals": spread}
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
-        """Return the weights after some steps, and the likeliest distribution of totals."""
+        """Return the weights after some steps, and the best-fitting distribution of totals."""
         return self._fitted(sums, prior, STEPS)
 
     def _fitted(self, sums: PartSums, prior: Prior, steps: int) -> Self:
@@ -225,7 +225,7 @@ class Polya(Part):
         return replace(self, weights=weights, means=means, sizes=sizes)
 
     def log_prior(self, prior: Prior) -> float:
-        """Return what the pseudo-rows score."""
+        """Return the score of the pseudo-rows."""
         if prior.row is None:
             return 0.0
         column = np.repeat(np.arange(self.columns.size), np.diff(self.starts))
@@ -250,7 +250,7 @@ class Polya(Part):
         return np.stack([np.pad(line, (0, width - line.size)) for line in lines])
 
     def complete(self, values: Any, y: int) -> FloatArray:
-        """Return the rows with the jointly most probable counts in their holes."""
+        """Return the rows with the jointly most probable missing counts."""
         filled, weights = np.array(values), self.weights[:, y]
         for row in filled:
             holes = np.flatnonzero(np.isnan(row))
@@ -261,7 +261,7 @@ class Polya(Part):
         return filled
 
     def draw(self, values: Any, y: int, rng: np.random.Generator) -> FloatArray:
-        """Return the rows with the total of their holes drawn, and then their counts."""
+        """Return the rows with the total of missing counts drawn, and then these counts."""
         drawn = np.array(values)
         _, totals, holes = entries_of(values)
         if holes is None:
@@ -275,7 +275,7 @@ class Polya(Part):
 
     @property
     def page_steps(self) -> float:
-        """About how many logarithms or exponentials an answer on the page takes."""
+        """Approximate number of logarithms or exponentials of an answer on the page."""
         return float(max(self._ends)) ** 2 * self.weights.size
 
     @classmethod
@@ -285,7 +285,7 @@ class Polya(Part):
         types: tuple[ColumnType, ...],
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> Self:
-        """Return the part of arrays that were read, refusing what cannot be."""
+        """Return the part from arrays of a file, rejecting invalid ones."""
         weights, means, sizes, largest = needed(arrays, ("weights", "means", "sizes", "largest"))
         k = weights.shape[1] if weights.ndim == 2 else 0
         shape = (columns.size, k)
@@ -296,5 +296,5 @@ class Polya(Part):
 
 
 def _pseudo(prior: Prior, name: str) -> Any:
-    """Return what the pseudo-rows add to a sum."""
+    """Return the contribution of the pseudo-rows to a sum."""
     return 0.0 if prior.row is None else prior.strength * prior.row[name]

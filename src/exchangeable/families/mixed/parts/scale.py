@@ -1,8 +1,8 @@
-"""Items of a scale that go together: the partial credit model with a free distribution of totals.
+"""Dependent items of a scale: the partial credit model with a free distribution of totals.
 
 P(x) = q(T)·Π_j ε_j(x_j) / F(T), where T is the sum of the items' scores 0, 1, …: given the total
-this is Masters' partial credit model, and Rasch's model where items are binary. ε is written as the
-shares of independent items, F as the distribution that their total would have.
+this is Masters' partial credit model, and Rasch's model if items are binary. ε is normalised to the
+level probabilities of independent items, and F is the distribution of their total.
 """
 
 from collections.abc import Generator, Mapping
@@ -22,9 +22,9 @@ from exchangeable.families.mixed.parts.levels import Levels
 from exchangeable.storage.checks import CLOSE, check_columns, needed, numbers
 
 LEAST_TOTAL = 1e-290
-"""A total of independent columns is no less probable than this."""
+"""Lower bound of the probability of a total of independent columns."""
 LEAST_SHARE = 1e-12
-"""Levels that occur are no less probable than this in independent columns."""
+"""Lower bound of the probability of levels that occur, in independent columns."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Scale(Part):
     Attributes
     ----------
     log_shares : array of shape (n_levels, n_classes)
-        log ε of all levels of all columns, which add up to one in each column.
+        log ε of all levels of all columns, normalised for each column.
     log_totals : array of shape (n_totals, n_classes)
         log q of the totals 0, 1, …
     """
@@ -64,7 +64,7 @@ class Scale(Part):
 
     @cached_property
     def scales(self) -> list[kernels.Scale]:
-        """The parameters of each class as kernels take them."""
+        """The parameters of each class in the form of the kernels."""
         made = []
         for y in range(self.n_classes):
             shares = np.exp(self.log_shares[:, y])
@@ -78,8 +78,9 @@ class Scale(Part):
     def beginning(
         cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
     ) -> Generator[Ask, Any, Self]:
-        """Return the frequencies of levels, and what one step makes of them."""
-        # The prior of independent items is Laplace's alone: that of totals is made of this part.
+        """Return the frequencies of levels, and the result of one step from them."""
+        # The prior of independent items is Laplace's alone: that of totals is computed from this
+        # part.
         alone = yield from Levels.beginning(columns, types, n_classes, Prior(prior.alpha))
         log_shares = np.maximum(alone.log_shares, np.log(LEAST_SHARE))
         n_totals = int((alone.sizes - 1).sum()) + 1
@@ -109,7 +110,7 @@ class Scale(Part):
         return np.ascontiguousarray(out.T)
 
     def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
-        """Return the mass of levels and totals, shared out exactly where they are not known."""
+        """Return the mass of levels and totals, with exact expectations for missing ones."""
         levels = np.zeros((self.n_classes, self.log_shares.shape[0]))
         totals = np.zeros((self.n_classes, self.log_totals.shape[0]))
         for y, scale in enumerate(self.scales):
@@ -119,7 +120,8 @@ class Scale(Part):
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the shares of totals, and levels scaled once by observed over expected mass.
 
-        Scaled by a root of it, generalised iterative scaling, the likelihood cannot fall.
+        If scaled by a root of this ratio (generalised iterative scaling), the likelihood cannot
+        decrease.
         """
         seen = sums["levels"] + self._pseudo_levels(prior)
         totals = sums["totals"] + self._pseudo_totals(prior)
@@ -146,7 +148,7 @@ class Scale(Part):
         return np.asarray(np.log(np.maximum(line, LEAST_TOTAL)))
 
     def _centred(self, log_shares: FloatArray, totals: FloatArray) -> FloatArray:
-        """Return the same model written so that independent columns have the mean total."""
+        """Return the same model, normalised such that independent columns have the mean total."""
         scores = np.concatenate([np.arange(size) for size in self.sizes])
         wanted = float(totals @ np.arange(totals.size) / totals.sum())
 
@@ -165,25 +167,25 @@ class Scale(Part):
         return np.asarray(np.log(tilted(0.5 * (low + high))))
 
     def _pseudo_levels(self, prior: Prior) -> FloatArray:
-        """Return the weight that the prior gives to each level."""
+        """Return the prior's weight of each level."""
         if prior.pooled is None:
             return np.zeros((self.log_shares.shape[0], 1))
         return np.asarray(prior.strength * prior.pooled.pooled_levels)
 
     def _pseudo_totals(self, prior: Prior) -> FloatArray:
-        """Return the weight that the prior gives to each total; at first, as if independent."""
+        """Return the prior's weight of each total; at first, as if independent."""
         if prior.pooled is None:
             return np.asarray(prior.alpha * np.exp(self._independent()))
         return np.asarray(prior.strength * np.exp(prior.pooled.log_totals))
 
     @cached_property
     def pooled_levels(self) -> FloatArray:
-        """How probable each level is in each class, nothing being known."""
+        """The probability of each level in each class, without evidence."""
         nothing = np.full((1, self.columns.size), np.nan)
         return self.sums(nothing, np.ones((1, self.n_classes)))["levels"]
 
     def log_prior(self, prior: Prior) -> float:
-        """Return what the pseudo-rows are expected to score."""
+        """Return the expected score of the pseudo-rows."""
         levels, totals = self._pseudo_levels(prior), self._pseudo_totals(prior)
         if not levels.any():
             return 0.0
@@ -197,7 +199,7 @@ class Scale(Part):
         return float(own + (totals[reached] * ratio[reached]).sum())
 
     def distance(self, after: "Scale") -> float:
-        """Return how far a step has moved the weights of levels that occur."""
+        """Return how much a step has changed the weights of levels that occur."""
         both = np.isfinite(self.log_shares) & np.isfinite(after.log_shares)
         moved = after.log_shares[both] - self.log_shares[both]
         return float(np.sqrt(np.mean(moved**2))) if both.any() else 0.0
@@ -210,27 +212,27 @@ class Scale(Part):
         return out
 
     def complete(self, values: FloatArray, y: int) -> FloatArray:
-        """Return the rows with the jointly most probable levels in their holes."""
+        """Return the rows with the jointly most probable missing levels."""
         filled = np.array(values)
         for row in filled:
             kernels.fill_by_best(row, self.scales[y])
         return filled
 
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
-        """Return the rows with their holes drawn."""
+        """Return the rows with missing levels drawn."""
         drawn, uniform = np.array(values), rng.random(values.shape)
         for row, chances in zip(drawn, uniform, strict=True):
             kernels.fill_by_draw(row, chances, self.scales[y])
         return drawn
 
     def on_page(self) -> Arrays:
-        """Return the shares of levels, and what totals make of them."""
+        """Return the shares of levels, and the factors of totals."""
         shares, ratios = ([scale.shares for scale in self.scales], [s.ratio for s in self.scales])
         return {"shares": np.stack(shares, axis=1), "ratio": np.stack(ratios, axis=1)}
 
     @property
     def page_steps(self) -> float:
-        """About how many products an answer on the page takes."""
+        """Approximate number of products of an answer on the page."""
         return float(self.log_shares.size * len(self.log_totals))
 
     def item_scale(self) -> ItemScale:
@@ -246,7 +248,7 @@ class Scale(Part):
         types: tuple[ColumnType, ...],
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> Self:
-        """Return the part of arrays that were read, refusing what cannot be."""
+        """Return the part from arrays of a file, rejecting invalid ones."""
         log_shares, log_totals = needed(arrays, ("log_shares", "log_totals"))
         n_levels = sum(kind.n_levels for kind in types)
         n_totals = n_levels - len(types) + 1

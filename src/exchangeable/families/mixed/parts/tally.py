@@ -1,9 +1,9 @@
-"""Counts that go together: multinomial given their total, which has a distribution of its own.
+"""Dependent counts: multinomial given their total, which has its own distribution.
 
-The total is negative binomial with mean m and size r, and shares θ say which column each unit goes
-to. Summing columns out keeps that form: the known ones have a total of mean m·Σθ and the same size,
-so that holes need no sums over all totals. An infinite size stands for Poisson totals, with which
-the columns would be independent.
+The total is negative binomial with mean m and size r, and the shares θ distribute units over
+columns. Summing out columns keeps that form: the known ones have a total with mean m·Σθ and the
+same size, so missing ones need no sums over all totals. An infinite size gives Poisson totals, with
+which the columns are independent.
 """
 
 from collections.abc import Generator, Mapping
@@ -35,11 +35,11 @@ from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
 
 SPARE = 2
-"""Totals up to this many times the largest are listed where some counts are not known."""
+"""Totals up to this many times the largest are listed if some counts are unknown."""
 
 
 class Rest(NamedTuple):
-    """What the known counts tell about the total of the others: its mean and size, and a score."""
+    """The total of the unknown counts given the known ones: its mean and size, and a score."""
 
     mean: FloatArray
     size: FloatArray
@@ -54,11 +54,11 @@ class Tally(Part):
     Attributes
     ----------
     log_shares : array of shape (n_columns, n_classes)
-        log θ: which column a unit goes to.
+        log θ: the share of each column in the units.
     means, sizes : array of shape (n_classes,)
         The parameters of the totals.
     largest : array of shape (1,)
-        The largest total that is fitted.
+        The largest total that is covered.
     """
 
     name: ClassVar[str] = "tally"
@@ -72,7 +72,7 @@ class Tally(Part):
 
     @property
     def top(self) -> int:
-        """The largest total that is fitted."""
+        """The largest total that is covered."""
         return int(self.largest[0])
 
     @property
@@ -84,7 +84,7 @@ class Tally(Part):
     def beginning(
         cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
     ) -> Generator[Ask, Any, Self]:
-        """Return shares and totals of rows whose holes hold the column's mean."""
+        """Return shares and totals of rows with missing counts replaced by the column's mean."""
         units, weight, holes = yield _known_units
         with np.errstate(invalid="ignore", divide="ignore"):
             usual = np.round(np.nan_to_num(units / weight))
@@ -107,23 +107,23 @@ class Tally(Part):
         return self.largest
 
     def reached(self, values: Any, mass: FloatArray) -> Highest:
-        """Return the largest total of some rows, with room for more if some is unknown."""
+        """Return the largest total of some rows, larger if any count is unknown."""
         top = int(_largest_total(values, mass, np.zeros(self.columns.size)).numbers)
         holed = not is_sparse(values) and bool(np.isnan(values).any())
         return Highest(np.array([SPARE * top + 10 if holed else top]))
 
     def widened(self, reach: IntArray) -> Self:
-        """Return the part with room for larger totals."""
+        """Return the part with a larger reach for totals."""
         check_largest(reach // SPARE)
         largest = np.maximum(self.largest, reach)
         return self if largest[0] == self.top else replace(self, largest=largest)
 
     def carried(self, sums: PartSums, after: Self) -> PartSums:
-        """Return the mass of each total as a part with other room has it."""
+        """Return the mass of each total in the terms of a part with another reach."""
         return {"units": sums["units"], "totals": laid_out(sums["totals"], after.top + 1)}
 
     def _rest(self, values: FloatArray, y: int) -> Rest:
-        """Return what the known counts of each row tell about the others."""
+        """Return the distribution of the unknown counts of each row given the known ones."""
         open_share = np.isnan(values) @ np.exp(self.log_shares[:, y])
         open_share = np.where(np.isnan(values).all(axis=1), 1.0, np.minimum(open_share, 1.0))
         known = np.nansum(values, axis=1)
@@ -152,7 +152,7 @@ class Tally(Part):
         return out
 
     def _sparse_score(self, values: Any) -> FloatArray:
-        """Return log P of rows most of whose counts are 0."""
+        """Return log P of rows whose counts are mostly 0."""
         row = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))
         ways = np.bincount(row, special.gammaln(values.data + 1), minlength=values.shape[0])
         distinct, code = np.unique(values.sum(axis=1), return_inverse=True)
@@ -192,7 +192,7 @@ class Tally(Part):
         return {"units": units, "totals": totals}
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
-        """Return the shares of all units, smoothed, and the likeliest distribution of totals."""
+        """Return the smoothed shares of all units, and the maximum likelihood totals."""
         units = sums["units"] + self._pseudo_units(prior)
         whole = units.sum(axis=0)
         equal = 1 / self.columns.size
@@ -202,14 +202,14 @@ class Tally(Part):
             return replace(self, log_shares=np.log(shares), means=means, sizes=sizes)
 
     def _pseudo_units(self, prior: Prior) -> FloatArray:
-        """Return the units that the prior gives to each column: Laplace's, or pooled rows'."""
+        """Return the prior's units of each column: Laplace's, or those of pooled rows."""
         if prior.pooled is None or prior.pooling is None:
             return np.full((self.columns.size, 1), prior.alpha)
         pooled = prior.pooled
         return np.asarray(prior.pooling * pooled.means * np.exp(pooled.log_shares))
 
     def _pseudo_totals(self, prior: Prior) -> FloatArray:
-        """Return the weight that the prior gives to each total."""
+        """Return the prior's weight of each total."""
         counts = np.arange(self.top + 1.0)
         if prior.pooled is None:
             return np.zeros((counts.size, 1))
@@ -217,7 +217,7 @@ class Tally(Part):
         return np.asarray(prior.strength * shares / shares.sum())
 
     def log_prior(self, prior: Prior) -> float:
-        """Return what the pseudo-rows score."""
+        """Return the score of the pseudo-rows."""
         units = np.broadcast_to(self._pseudo_units(prior), self.log_shares.shape)
         seen = units > 0
         own = float((units[seen] * self.log_shares[seen]).sum())
@@ -233,7 +233,7 @@ class Tally(Part):
         return np.ascontiguousarray(np.exp(log_counts(counts, means, rest.size)).T)
 
     def complete(self, values: FloatArray, y: int) -> FloatArray:
-        """Return the rows with the jointly most probable counts in their holes."""
+        """Return the rows with the jointly most probable missing counts."""
         filled, shares = np.array(values), np.exp(self.log_shares[:, y])
         rest = self._rest(values, y)
         for row in np.flatnonzero(np.isnan(values).any(axis=1)):
@@ -242,7 +242,7 @@ class Tally(Part):
         return filled
 
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
-        """Return the rows with the total of their holes drawn, and then their counts."""
+        """Return the rows with the total of missing counts drawn, and then these counts."""
         drawn, shares = np.array(values), np.exp(self.log_shares[:, y])
         rest = self._rest(values, y)
         for row in np.flatnonzero(np.isnan(values).any(axis=1)):
@@ -254,7 +254,7 @@ class Tally(Part):
 
     @property
     def page_steps(self) -> float:
-        """About how many logarithms or exponentials an answer on the page takes."""
+        """Approximate number of logarithms or exponentials of an answer on the page."""
         return float(highest_count(self.means, self.sizes) * self.log_shares.size)
 
     @classmethod
@@ -264,7 +264,7 @@ class Tally(Part):
         types: tuple[ColumnType, ...],
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> Self:
-        """Return the part of arrays that were read, refusing what cannot be."""
+        """Return the part from arrays of a file, rejecting invalid ones."""
         log_shares, means, sizes, largest = needed(arrays, (*cls.parameters, *cls.shared))
         k = log_shares.shape[1] if log_shares.ndim == 2 else 0
         shape = (columns.size, k)
@@ -286,15 +286,15 @@ def _known_units(values: Any, mass: FloatArray) -> tuple[FloatArray, FloatArray,
 
 
 def _filled(values: Any, usual: FloatArray) -> Any:
-    """Return rows with what is usual in their holes."""
+    """Return rows with missing counts replaced by means."""
     return values if is_sparse(values) else np.where(np.isnan(values), usual, values)
 
 
 def _largest_total(values: Any, mass: FloatArray, usual: FloatArray) -> Highest:
-    """Return the largest total of rows whose holes hold what is usual."""
+    """Return the largest total of rows with missing counts replaced by means."""
     return Highest(np.asarray(_filled(values, usual).sum(axis=1).max(initial=0)))
 
 
 def _filled_sums(values: Any, mass: FloatArray, blank: Tally, usual: FloatArray) -> PartSums:
-    """Return the sums of rows whose holes hold what is usual."""
+    """Return the sums of rows with missing counts replaced by means."""
     return blank.sums(_filled(values, usual), mass)

@@ -1,8 +1,9 @@
-"""Measurements whose spread around the mean of their class is the same in all classes.
+"""Measurements with the same covariance around the class means in all classes.
 
 A factor analyser with one set of loadings and variances, and a mean for each class. Its scores are
-linear in the measurements up to what classes share, as linear discriminant analysis has it, so that
-weights that were trained for predictions fit it, and holes are summed out given what is known.
+linear in the measurements up to terms shared by all classes, as in linear discriminant analysis, so
+discriminatively trained weights can be converted to it, and missing values are summed out given the
+known ones.
 """
 
 from dataclasses import dataclass, replace
@@ -17,19 +18,19 @@ from exchangeable.families.mixed.parts.normals import LEAST_VARIANCE
 
 STEPS = 30
 PSEUDO_ROWS = 5.0
-"""Rows of independent columns that are added to those seen."""
+"""Pseudo-rows of independent columns."""
 
 
 @dataclass(frozen=True)
 class Tied:
-    """Measurements that go together, as rows of several classes show them.
+    """Dependent measurements of rows from several classes.
 
     Attributes
     ----------
     part : Factor
-        One class: the spread around the mean of each, and the mean of all rows.
+        One class: the covariance around the class means, and the overall mean.
     filled : array of shape (n_rows, n_columns)
-        The rows, with what is expected in their holes whatever their class.
+        The rows, with expectations for missing entries that do not depend on the class.
     shares : array of shape (n_classes,)
         The shares of the classes.
     """
@@ -47,7 +48,7 @@ class Tied:
         weights: FloatArray,
         labels: IntArray,
     ) -> "Tied":
-        """Return what rows, their weights and their classes say."""
+        """Return the sums of rows with weights and classes."""
         prior, whole = Prior(0.0), weights[:, None]
         pooled = Factor.first(columns, types, values, whole, prior)
         for _ in range(STEPS):
@@ -70,16 +71,16 @@ class Tied:
         return cls(replace(part.only(np.zeros(1, dtype=np.int64)), means=middle), filled, shares)
 
     def moved(self, slope: FloatArray) -> FloatArray:
-        """Return the covariance times weights of all classes, by which their means differ."""
+        """Return the covariance times the weights of all classes: the shifts of their means."""
         loadings, variances = self.part.loadings[:, :, 0], self.part.variances
         return np.asarray(loadings @ (loadings.T @ slope) + variances * slope)
 
     def origin(self, slope: FloatArray) -> FloatArray:
-        """Return the mean of a class without weights, with which all rows have their mean."""
+        """Return the mean of a class without weights that preserves the overall mean."""
         return np.asarray(self.part.means - (self.moved(slope) @ self.shares)[:, None])
 
     def log_totals(self, slope: FloatArray) -> FloatArray:
-        """Return log E exp(slope · x) of each class, x being distributed as without weights."""
+        """Return log E exp(slope · x) of each class, for x distributed as without weights."""
         return np.asarray((slope * (self.origin(slope) + 0.5 * self.moved(slope))).sum(axis=0))
 
     def weighed(self, slope: FloatArray) -> Factor:
@@ -96,7 +97,7 @@ class Tied:
 def one_spread(part: Factor, sums: PartSums) -> Factor:
     """Return the parameters after one step, with the same loadings and variances in all classes.
 
-    Means come first, and what all classes share around them next: neither step lowers the
+    Means are updated first, and shared parameters around them next: neither step lowers the
     likelihood.
     """
     gram, cross, squares = sums["gram"], sums["cross"], sums["squares"]

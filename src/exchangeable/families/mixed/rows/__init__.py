@@ -1,1 +1,1 @@
-"""Rows of mixed kinds as parts read them, in memory, in chunks or on a cluster."""
+"""Rows of mixed kinds in the form of parts, in memory, in chunks or on a cluster."""

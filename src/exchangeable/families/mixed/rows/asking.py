@@ -1,4 +1,4 @@
-"""Questions about rows, whose answers add up over chunks of them."""
+"""Questions about rows whose answers add up over chunks."""
 
 from collections.abc import Callable, Generator
 from typing import Any
@@ -14,7 +14,7 @@ of each row in each class."""
 
 
 class Highest:
-    """The largest numbers of some rows; those of two sets of rows are the larger ones of both.
+    """The largest numbers of some rows; the union of two sets has the larger ones.
 
     >>> (Highest(np.array([3, 1])) + Highest(np.array([2, 4]))).numbers.tolist()
     [3, 4]
@@ -28,7 +28,7 @@ class Highest:
 
 
 def answered(steps: Generator[Ask, Any, Any], values: Any, mass: FloatArray) -> Any:
-    """Return what questions end with that rows in memory answer."""
+    """Return the result of questions that are answered by rows in memory."""
     ask = next(steps)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Compiled loops over rows whose levels are codes, several columns being one code."""
+"""Compiled loops over rows whose levels are codes of several columns."""
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def sum_codes(codes, mass, sums):  # type: ignore[no-untyped-def]
 
 @_compile
 def share_out(mass, pseudo, starts, sizes, log_shares):  # type: ignore[no-untyped-def]
-    """Write the logarithm of each level's share of its column; equal shares where there is none."""
+    """Write the logarithm of each level's share of its column; equal shares if there is no mass."""
     for j in range(starts.size):
         begin, end = starts[j], starts[j] + sizes[j]
         for y in range(mass.shape[1]):
@@ -73,7 +73,7 @@ def share_out(mass, pseudo, starts, sizes, log_shares):  # type: ignore[no-untyp
 
 @_compile
 def pseudo_score(pseudo, log_shares):  # type: ignore[no-untyped-def]
-    """Return what pseudo-rows score: the sum over levels that have some, and over classes."""
+    """Return the score of pseudo-rows: the sum over levels that have some, and over classes."""
     score = 0.0
     for level in range(log_shares.shape[0]):
         if pseudo[level, 0] > 0:

@@ -1,4 +1,4 @@
-"""Rows of columns with levels as codes, some columns together being one code."""
+"""Rows of columns with levels as codes, each for several columns."""
 
 from typing import Any, NamedTuple
 
@@ -10,18 +10,18 @@ from exchangeable.arrays import FloatArray, IntArray
 Codes = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.integer[Any]]
 MOST_CODES = 512
-"""Columns go together as long as there are at most this many codes, and far fewer than rows."""
+"""Columns share a code as long as there are at most this many codes, and far fewer than rows."""
 
 
 class CodedRows(NamedTuple):
-    """Rows as codes of groups of columns, in spans, and the levels that each code stands for."""
+    """Rows as codes of groups of columns, in spans, and the levels that each code represents."""
 
     codes: list[Codes]
     members: Codes
 
 
 def positions(values: FloatArray, starts: IntArray, n_levels: int) -> Codes:
-    """Return levels by their position among those of all columns, `n_levels` for holes.
+    """Return levels by their index among those of all columns, `n_levels` if missing.
 
     One line per column.
     """
@@ -30,15 +30,14 @@ def positions(values: FloatArray, starts: IntArray, n_levels: int) -> Codes:
 
 
 def coded(levels: Codes, starts: IntArray, sizes: IntArray) -> tuple[Codes, Codes]:
-    """Return rows as codes of groups of columns, and the levels that each code stands for.
+    """Return rows as codes of groups of columns, and the levels that each code represents.
 
     Parameters
     ----------
     levels : array of shape (n_columns, n_rows)
-        The level of each column, by its position among those of all columns; their number for a
-        hole.
+        The level of each column, by its index among those of all columns; their number if missing.
     starts, sizes : arrays of shape (n_columns,)
-        Where the levels of each column begin, and how many it has.
+        The start of each column's levels, and their number.
 
     Examples
     --------

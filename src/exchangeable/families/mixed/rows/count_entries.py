@@ -1,4 +1,4 @@
-"""Rows of counts as sparse matrices, with holes beside them."""
+"""Rows of counts as sparse matrices, with missing entries stored separately."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from exchangeable.families.mixed.rows.asking import Highest
 
 
 class Entries(NamedTuple):
-    """Counts that are not 0 as a sparse matrix, the known total of each row, and its holes."""
+    """Nonzero counts as a sparse matrix, with the known total and the holes of each row."""
 
     matrix: Any
     totals: FloatArray
@@ -19,7 +19,7 @@ class Entries(NamedTuple):
 
 
 def entries_of(values: Any) -> Entries:
-    """Return the counts of rows, dense with NaN for holes or sparse without."""
+    """Return the counts of rows, dense with NaN for missing ones, or sparse without any."""
     if is_sparse(values):
         return Entries(values, np.asarray(values.sum(axis=1), dtype=np.float64), None)
     holes = np.isnan(values)
@@ -29,9 +29,9 @@ def entries_of(values: Any) -> Entries:
 
 
 def first_look(values: Any, mass: FloatArray) -> tuple[Highest, FloatArray, float]:
-    """Return the largest count of each column, the largest total and whether some are unknown.
+    """Return the largest count of each column, the largest total and whether any is unknown.
 
-    With them come the units of each column, and the weight of the rows.
+    They come with the units of each column, and the weight of the rows.
     """
     entries, weights = entries_of(values), mass.sum(axis=1)
     highest = np.zeros(values.shape[1] + 2, dtype=np.int64)
@@ -41,7 +41,7 @@ def first_look(values: Any, mass: FloatArray) -> tuple[Highest, FloatArray, floa
 
 
 def reach_of(highest: Highest) -> IntArray:
-    """Return the largest counts, and room for totals: more if some counts are unknown."""
+    """Return the largest counts, and the reach for totals: larger if some counts are unknown."""
     *_, top, holed = highest.numbers
     largest = highest.numbers[:-1].copy()
     largest[-1] = 2 * top + 10 if holed else top

@@ -1,4 +1,4 @@
-"""How a pass of EM reads the rows of a part: in spans, in a form that is kept from pass to pass."""
+"""How a pass of EM reads the rows of a part: in spans, in a form that is cached between passes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from exchangeable.arrays import FloatArray
 
 PartSums = dict[str, FloatArray]
-"""What a part sums over rows, by name; the sums of two sets of rows add up."""
+"""The sums of a part over rows, by name; those of two sets of rows add up."""
 
 
 class PartPass(ABC):
@@ -20,16 +20,16 @@ class PartPass(ABC):
 
     @abstractmethod
     def sums(self, span: int, mass: FloatArray) -> PartSums:
-        """Return what a span adds to the sums; `mass` has a line per class."""
+        """Return the contribution of a span to the sums; `mass` has a line per class."""
 
     def finish(self, sums: PartSums) -> PartSums:
-        """Return what the next parameters are made of, from the sums of all spans together."""
+        """Return the sums for the next parameters, from those of all spans."""
         return sums
 
 
 @dataclass(frozen=True)
 class PlainPass(PartPass):
-    """A pass by a part's own `score` and `sums`, over its columns as they are.
+    """A pass by a part's own `score` and `sums`, over its unconverted columns.
 
     Attributes
     ----------
@@ -47,6 +47,6 @@ class PlainPass(PartPass):
         joint += self.part.score(self.rows[span]).T
 
     def sums(self, span: int, mass: FloatArray) -> PartSums:
-        """Return what a span adds to the sums."""
+        """Return the contribution of a span to the sums."""
         found: PartSums = self.part.sums(self.rows[span], mass.T)
         return found

@@ -1,4 +1,4 @@
-"""Some of many rows, the same ones wherever the rows lie and however they are cut."""
+"""A sample of rows that does not depend on where the rows are and how they are divided."""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,10 +8,10 @@ from exchangeable.data.examples import distinct_rows, number_hashes
 
 
 class RowSample:
-    """Distinct rows whose hashes are lowest, with the weight of all that are equal to them.
+    """The distinct rows with the lowest hashes, with the total weight of equal rows.
 
-    The sample of two sets of rows is that of their samples: what is in it was in theirs, and has
-    met all its equals.
+    The sample of the union of two sets follows from their samples: its rows are in these, with the
+    weight of all equal rows.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class RowSample:
     hashes : array of shape (n_rows, 2)
         Their hashes.
     most : int
-        How many rows are kept.
+        The number of rows to keep.
 
     Examples
     --------

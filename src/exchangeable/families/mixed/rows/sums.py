@@ -1,4 +1,4 @@
-"""What parts ask about rows, answered in memory, in chunks or on a cluster."""
+"""Questions of parts about rows, answered in memory, in chunks or on a cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from exchangeable.families.mixed.parts.base import Ask, Part, Prior
 from exchangeable.families.sums import EMData, Sums
 
 FARTHEST = 4.0
-"""Squared distances of measurements from a row, halved, count for no more than this."""
+"""Upper bound of half the squared distance in a single column."""
 LEAST_SPREAD = 1e-12
 NUMBERS = "numbers of typed rows"
-"""Under what name the numbers of rows of bits are kept."""
+"""The name under which the numbers of rows of bits are cached."""
 
 Layout = Sequence[tuple[type[Part], IntArray]]
 
@@ -33,7 +33,7 @@ def types_of(rows: Rows) -> tuple[ColumnType, ...]:
 
 
 def check_types(given: Sequence[ColumnType], fitted: Sequence[ColumnType]) -> None:
-    """Refuse rows of other columns than those that were fitted."""
+    """Reject rows with other columns than those of the fit."""
     if given != fitted:
         pairs = zip(given, fitted, strict=True)
         odd = next(j for j, pair in enumerate(pairs) if len(set(pair)) > 1)
@@ -44,7 +44,7 @@ def check_types(given: Sequence[ColumnType], fitted: Sequence[ColumnType]) -> No
 
 
 def values_of(examples: Examples) -> Any:
-    """Return rows as numbers, NaN for holes; a sparse matrix where they are sparse counts."""
+    """Return rows as numbers, NaN if missing; a sparse matrix if they are sparse counts."""
     rows = examples.rows
     if isinstance(rows, CountRows):
         return rows.matrix
@@ -69,7 +69,7 @@ def answers(
     *,
     asked: Sequence[tuple[IntArray, Ask]],
 ) -> list[Any]:
-    """Return what some rows answer to questions about some of their columns."""
+    """Return the answers of some rows to questions about some of their columns."""
     values, weights = values_of(examples), examples.weights[:, None]
     mass = weights if posterior is None else weights * posterior
     return [ask(columns_of(values, columns), mass) for columns, ask in asked]
@@ -83,7 +83,7 @@ def begin_parts(
     n_classes: int = 1,
     shares: Any = None,
 ) -> list[Part]:
-    """Return parts that fit given posteriors, or all rows as one class; one pass per question."""
+    """Return parts fitted to given posteriors, or to all rows as one class; one pass each."""
     makers = [
         kind.beginning(columns, tuple(types[j] for j in columns), n_classes, prior)
         for (kind, columns), prior in zip(layout, priors, strict=True)
@@ -128,7 +128,7 @@ def held_sums(examples: Examples, posterior: FloatArray) -> Sums:
 
 
 def count_moments(examples: Examples) -> list[FloatArray]:
-    """Return the weight of the rows that know each column, and sums of numbers and squares."""
+    """Return the weight of known values in each column, and sums of numbers and squares."""
     values, weights = values_of(examples), examples.weights
     if is_sparse(values):
         squares = values.multiply(values)
@@ -149,21 +149,21 @@ def spread_of(moments: Sequence[FloatArray], types: Sequence[ColumnType]) -> Flo
 
 @dataclass(frozen=True)
 class Near(PosteriorRecipe):
-    """Posteriors by how far rows are from some of them, one for each component.
+    """Posteriors by the distances of rows from some of them, one for each component.
 
     Attributes
     ----------
     chosen : array of shape (n_components, n_columns)
         These rows.
     spread : array of shape (n_columns,)
-        The scale of squared distances; 0 where values are levels, which are equal or not.
+        The scale of squared distances; 0 if values are levels, which are equal or not.
     """
 
     chosen: FloatArray
     spread: FloatArray
 
     def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
-        """Return the posteriors of the rows that count."""
+        """Return the posteriors of the rows with positive weight."""
         return self.sums(chunk.examples).posterior
 
     def sums(self, examples: Examples) -> Sums:
@@ -175,7 +175,7 @@ class Near(PosteriorRecipe):
         return held_sums(examples, nearness / nearness.sum(axis=1, keepdims=True))
 
     def _distance(self, values: FloatArray, own: FloatArray) -> FloatArray:
-        """Return how far rows are from one, in the columns that both know."""
+        """Return the distances of rows from one row, over the columns known in both."""
         total = np.zeros(len(values))
         for j, spread in enumerate(self.spread):
             here = values[:, j]
@@ -188,7 +188,7 @@ class Near(PosteriorRecipe):
         return total
 
     def _sparse_distance(self, matrix: Any, own: FloatArray) -> FloatArray:
-        """Return the same of sparse counts: of those that are 0 it is the same for all rows."""
+        """Return the same for sparse counts: zeros contribute equally to all rows."""
 
         def step(counts: Any, columns: Any) -> FloatArray:
             gap = 0.5 * (counts - own[columns]) ** 2 / self.spread[columns]

@@ -1,8 +1,8 @@
 """Draws and most probable completions of the unknown variables of a forest.
 
-Both go down the forest and decide how many of a subtree's variables are on, so they need the
-polynomials that a node's parent had before the node was multiplied to it. Arguments are as in
-`queries` and `polynomials`.
+Both traverse the forest from the root and decide how many of a subtree's variables are on, so they
+need the polynomials that a node's parent had before the node was multiplied to it. Arguments are as
+in `queries` and `polynomials`.
 """
 
 from typing import NamedTuple, Self
@@ -29,7 +29,7 @@ class NodeWorkspace(NamedTuple):
     off, on : arrays of shape (n + 1, top + 1)
         The polynomial of each node's subtree when the node is off, and when it is on.
     off_before, on_before : arrays of shape (n + 1, top + 1)
-        Those its parent had before the node was added to it.
+        Those of its parent before the node was added to it.
     degree, degree_before : arrays of shape (n + 1,)
         The degrees of these polynomials.
     """
@@ -66,7 +66,7 @@ def _multiply(a, a_degree, b, b_degree, top, out):  # type: ignore[no-untyped-de
 
 @inlined
 def _begin_node(v, slope, state, tilt, counting, top, workspace):  # type: ignore[no-untyped-def]
-    """Set the polynomials of a node alone."""
+    """Initialise the polynomials of a node alone."""
     off, on, degree = workspace.off, workspace.on, workspace.degree
     weight = slope[v] + (tilt if state[v] < 0 else 0.0)
     larger = weight if state[v] == 1 else (0.0 if state[v] == 0 else max(weight, 0.0))
@@ -89,7 +89,7 @@ def _join(when_off, when_on, factor, out):  # type: ignore[no-untyped-def]
 
 @_sums
 def _upward(forest, state, tilt, counting, top, workspace):  # type: ignore[no-untyped-def]
-    """Compute all polynomials, each up to a factor; node n's is that of the forest."""
+    """Compute all polynomials, each up to a factor; that of node n is the forest's."""
     parent, slope, pair = forest.parent, forest.slope, forest.pair
     off, on = workspace.off, workspace.on
     off_before, on_before = workspace.off_before, workspace.on_before
@@ -206,7 +206,7 @@ def _upward_best(forest, state, counting, top, workspace):  # type: ignore[no-un
 
 @_compile
 def complete_rows(states, forest, table, counting, out, by_node):  # type: ignore[no-untyped-def]
-    """Fill in the unknown of every row so that it is most probable; write its score to `out`."""
+    """Write the most probable completion of every row, and its score to `out`."""
     parent, pair = forest.parent, forest.pair
     n = parent.size
     off, on, off_before, on_before, degree, degree_before = by_node

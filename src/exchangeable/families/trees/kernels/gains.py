@@ -1,4 +1,4 @@
-"""What an edge of a weighted tree gains over a weighted urn, for every pair of variables."""
+"""Gains of the edges of a weighted tree over a weighted urn, for every pair of variables."""
 
 from exchangeable.families.common.forest_kernels import table_gain
 from exchangeable.runtime.kernels.cache import compiled
@@ -9,12 +9,12 @@ _compile = compiled()
 
 @_compile
 def urn_pair_gains(weight, ones, both, theta, ranked, rank, expected_ones, penalty, gains):  # type: ignore[no-untyped-def]
-    """Write weight times divergence of every pair from what a weighted urn expects of it.
+    """Write weight times divergence of every pair from its expectation under a weighted urn.
 
     Given the count, P(x_i = 1, x_j = 0) / P(x_i = 0, x_j = 1) = θ_i / θ_j, which gives E[x_i·x_j]
-    from E[x_i] and E[x_j], unless θ_i and θ_j are too close: then a neighbour in the order of θ
-    stands in for one of them. `ranked` lists the variables by rising θ, `rank` is where each stands
-    in that list.
+    from E[x_i] and E[x_j], unless θ_i and θ_j are too close: then one of them is replaced by a
+    neighbour in the order of θ. `ranked` lists the variables by ascending θ, `rank` is the position
+    of each in that list.
     """
     n = ones.size
     for i in range(n):
@@ -40,7 +40,7 @@ def urn_pair_gains(weight, ones, both, theta, ranked, rank, expected_ones, penal
 def _urn_pair(i, j, weight, theta, expected_ones, ranked, rank):  # type: ignore[no-untyped-def]
     """Return E[x_i·x_j] in a weighted urn.
 
-    `ranked` lists the variables by rising weight, `rank` is where each stands in that list.
+    `ranked` lists the variables by ascending weight, `rank` is the position of each in that list.
     """
     close = 1e-3
     a, b = i, j

@@ -1,12 +1,12 @@
-"""In which order the subtrees of a forest are multiplied, and the products of polynomials.
+"""The order in which the polynomials of subtrees are multiplied, and their products.
 
 Multiplying the children of a node one after the other makes every product as long as all before it.
-Here products of about equal size are multiplied, as in merge sort: the arithmetic is the same or
-less, since factors are cut where they are negligible, and what must be kept is much shorter.
+Here products of about equal size are multiplied, as in merge sort: this takes the same arithmetic
+or less, since negligible coefficients are cut off, and much less memory.
 
-Polynomials lie one after the other in an array, with `PAD` zeros between them, so that loops over
-eight coefficients at a time need not look where one begins or ends: the ends of short loops cannot
-be foreseen by the processor, and cost more than the arithmetic.
+Polynomials lie one after the other in an array, with `PAD` zeros in between, so that loops over
+eight coefficients at a time need no special case at the ends: the processor cannot predict the ends
+of short loops, which would cost more than the arithmetic.
 """
 
 from typing import NamedTuple
@@ -32,12 +32,12 @@ class Merges(NamedTuple):
     product : array of shape (n + 1,)
         The product of all subtrees below a node, −1 for a leaf; at n that of all trees.
     end : array of shape (n + 1,)
-        How many merges have been made once a node's subtrees are multiplied. Nodes come from the
-        last to the first, then n.
+        Number of merges made once a node's subtrees are multiplied. Nodes come from the last to the
+        first, then n.
     left, right : arrays of shape (n,)
         The factors of each merge.
     sizes : array of shape (2·n,)
-        How many nodes each factor has.
+        Number of nodes of each factor.
     """
 
     product: IntArray
@@ -51,7 +51,7 @@ class Merges(NamedTuple):
 def plan_merges(parent, merges, first, following, stack):  # type: ignore[no-untyped-def]
     """Write the merges of a forest whose nodes are ordered parents first.
 
-    The last three are room for one number per node, `first` for one more.
+    The last three are workspaces with one number per node, for `first` one more.
     """
     product, end, left, right, sizes = merges
     n, n_merges = parent.size, 0
@@ -68,7 +68,8 @@ def plan_merges(parent, merges, first, following, stack):  # type: ignore[no-unt
                 stack[height] = child
                 height += 1
                 child = following[child]
-            # Larger products wait below smaller ones; when there are no more factors, all go.
+            # Larger products wait below smaller ones; when there are no more factors, all are
+            # merged.
             while height > 1:
                 one, two = stack[height - 2], stack[height - 1]
                 if child >= 0 and sizes[one] > sizes[two]:
@@ -88,7 +89,7 @@ def plan_merges(parent, merges, first, following, stack):  # type: ignore[no-unt
 def multiply(x, x_start, x_degree, y, y_start, y_degree, out, start, degree):  # type: ignore[no-untyped-def]
     """Write the product of two polynomials up to a degree.
 
-    All three are in arrays from some place on; `out` may be the array of x.
+    All three are in arrays from some index on; `out` may be the array of x.
     """
     for c in range(0, degree + 1, N_LANES):
         one, two, three, four = alike(0.0), alike(0.0), alike(0.0), alike(0.0)

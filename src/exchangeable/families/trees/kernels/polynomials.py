@@ -1,14 +1,15 @@
 """Polynomials of subtrees of a forest of binary variables, and their derivatives.
 
-A forest gives a row the weight exp(Σ_j slope_j·x_j + Σ_j pair_j·x_j·x_parent(j)). The polynomial of
-a subtree has as its l-th coefficient the weight of all its assignments with l unknown variables on;
-without a count (`counting` false) all coefficients are summed and polynomials are numbers. Every
-subtree has two, for its parent off and on. Nodes are numbered in an order in which parents come
-first; the parent of a root is node n, which is always off and stands above all roots.
+A forest gives a row the weight exp(Σ_j slope_j·x_j + Σ_j pair_j·x_j·x_parent(j)). The l-th
+coefficient of a subtree's polynomial is the total weight of its assignments with l unknown
+variables on; without a count (`counting` false) all coefficients are summed and polynomials are
+numbers. Every subtree has two polynomials, for its parent off and on. Nodes are numbered in an
+order in which parents come first; the parent of a root is node n, a virtual node above all roots
+that is always off.
 
-`forest` is a `polynomials.Forest`; `state` holds 0, 1 or −1 (not known) for every node.
-Coefficients span hundreds of orders of magnitude: `tilts` chooses tilts exp(t·l) under which
-they can be computed.
+`forest` is a `polynomials.Forest`; `state` holds 0, 1 or −1 (unknown) for every node. Coefficients
+span hundreds of orders of magnitude: `tilts` chooses tilts exp(t·l) under which they can be
+computed.
 """
 
 from collections.abc import Sequence
@@ -24,11 +25,11 @@ from exchangeable.runtime.kernels.loops import inlined, total
 _helper = for_kernels(fastmath={"reassoc", "contract"})
 
 SMALLEST = 1e-300
-"""A coefficient that is a smaller share of the sum of all is taken for zero."""
+"""Coefficients below this share of the sum of all are set to zero."""
 ENOUGH = 1e-3
-"""A product whose coefficients add up to less is divided by their sum."""
+"""A product whose coefficients sum to less is divided by their sum."""
 MUCH = 1e100
-"""Logarithms are taken of products of scales, before these leave what is between 1 / MUCH² and
+"""Logarithms are taken of products of scales, before these leave the range from 1 / MUCH² to
 MUCH²."""
 
 
@@ -44,14 +45,14 @@ class Workspace(NamedTuple):
     d_off, d_on : arrays
         Derivatives with respect to them.
     factors : array of shape (2·n, 2)
-        Where each factor's polynomials begin, and their degree.
+        The start of each factor's polynomials, and their degree.
     sums : array of shape (2·n, 2)
         The sums of the coefficients, of `off` and of `on`.
     nodes : array of shape (n + 1, 3)
-        What is multiplied to a node's subtrees where it is off, and where it is on, and by how much
-        more where its parent is on, too.
+        The factors of a node's subtrees if the node is off, and if it is on, and the additional
+        factor if its parent is on too.
     scales : array of shape (n,)
-        What the product of each merge was divided by.
+        The divisor of the product of each merge.
     coefficients : array of shape (top + 1,)
         Those of the whole forest.
     """
@@ -87,7 +88,7 @@ class Workspace(NamedTuple):
 
 @_helper
 def _close(factor, position, degree, off, on, factors, sums):  # type: ignore[no-untyped-def]
-    """Cut a new factor where it is negligible; return where the next one begins."""
+    """Cut off negligible coefficients of a new factor; return where the next one begins."""
     least = SMALLEST * max(sums[factor, 0], sums[factor, 1])
     while degree > 0 and off[position + degree] < least and on[position + degree] < least:
         degree -= 1
@@ -100,9 +101,9 @@ def _close(factor, position, degree, off, on, factors, sums):  # type: ignore[no
 
 @_helper
 def _merge(x, y, factor, below_all, top, position, off, on, factors, sums):  # type: ignore[no-untyped-def]
-    """Multiply two factors; return where the next one begins, and what the product is divided by.
+    """Multiply two factors; return where the next one begins, and the divisor of the product.
 
-    `below_all`, the parent is node n, which is never on.
+    With `below_all`, the parent is node n, which is never on.
     """
     if factors[x, 1] < factors[y, 1]:
         x, y = y, x
@@ -137,9 +138,9 @@ def _merge(x, y, factor, below_all, top, position, off, on, factors, sums):  # t
 
 @_helper
 def _lift(v, below, linked, shift, top, position, off, on, factors, sums):  # type: ignore[no-untyped-def]
-    """Make the factor of a node from the product of what is below it.
+    """Compute the factor of a node from the product of those below it.
 
-    Its sums are those of the node alone, off and on, and are replaced by the factor's. Returned is
+    Its sums are those of the node alone, off and on, and are replaced by the factor's. Returns
     where the next one begins.
     """
     is_off, is_on = sums[v, 0], sums[v, 1]
@@ -178,8 +179,8 @@ def weigh(weight, state):  # type: ignore[no-untyped-def]
 
 @_helper
 def upward(forest, state, tilt, counting, top, workspace):  # type: ignore[no-untyped-def]
-    """Compute all polynomials; write the forest's and return the logarithm taken out of it."""
-    # Arrays are taken out of their tuples once: for each node that would cost time.
+    """Compute all polynomials; write the forest's and return the logarithm of its scale."""
+    # Arrays are taken out of their tuples once: doing so for each node would cost time.
     product, end, left, right, _ = forest.merges
     parent, slope, pair = forest.parent, forest.slope, forest.pair
     off, on, coefficients = workspace.off, workspace.on, workspace.coefficients
@@ -222,7 +223,7 @@ def upward(forest, state, tilt, counting, top, workspace):  # type: ignore[no-un
 
 @inlined
 def _take_out(own, scale, log_scale):  # type: ignore[no-untyped-def]
-    """Return the product of scales and the sum of logarithms with one more scale."""
+    """Return the product of scales and the sum of logarithms including one more scale."""
     if own < 1.0 / MUCH or own > MUCH:
         return scale, log_scale + np.log(own)
     if scale < 1.0 / MUCH or scale > MUCH:
@@ -253,9 +254,9 @@ def _unmerge(x, y, factor, scale, values, d, factors):  # type: ignore[no-untype
 
 @_helper
 def _lower(v, below, linked, shift, on, d_off, d_on, factors, nodes):  # type: ignore[no-untyped-def]
-    """Compute the derivatives by what is below a node from those by the node's factor.
+    """Compute the derivatives by the product below a node from those by the node's factor.
 
-    Returned are the mass with the node on, and with it and its parent on. `linked` is 0 for a root.
+    Returns the mass with the node on, and with it and its parent on. `linked` is 0 for a root.
     """
     begin, last = factors[v, 0], factors[v, 1]
     if linked == 0.0:

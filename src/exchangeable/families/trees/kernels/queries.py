@@ -1,8 +1,8 @@
 """Forests with some of their variables known: scores, marginals and sums.
 
-`states` holds 0, 1 or −1 (not known) for every row and node, in the order of the nodes. `table` is
-log q(l) less the logarithm of the forest's coefficient for every number of ones l, or without a
-count (`counting` false) the score of the empty row alone. `forest` is a `polynomials.Forest`,
+`states` holds 0, 1 or −1 (unknown) for every row and node, in the order of the nodes. `table` is
+log q(l) minus the logarithm of the forest's coefficient for every number of ones l, or without a
+count (`counting` false) only the score of the empty row. `forest` is a `polynomials.Forest`,
 `workspace` a `polynomials.Workspace`.
 """
 
@@ -20,14 +20,14 @@ _helper = for_kernels()
 
 
 class RowSums(NamedTuple):
-    """What `sums_rows` adds to.
+    """The sums to which `sums_rows` adds.
 
     Attributes
     ----------
     ones, pairs : arrays of shape (n,)
         The mass with each node on, and with it and its parent on.
     counts : array of shape (n + 1,)
-        That with each number of ones; not written without a count.
+        The mass with each number of ones; not written without a count.
     """
 
     ones: FloatArray
@@ -85,9 +85,9 @@ def marginal_rows(states, forest, table, counting, out, workspace):  # type: ign
 
 @_compile
 def sums_rows(states, forest, table, counting, mass, sums, workspace):  # type: ignore[no-untyped-def]
-    """Add each row's mass to the nodes, pairs and counts it has, the unknown by their chances.
+    """Add each row's mass to its nodes, pairs and counts, with expectations for unknown ones.
 
-    A row that the model says is impossible adds nothing.
+    A row that is impossible under the model adds nothing.
     """
     ones, pairs, counts = sums.ones, sums.pairs, sums.counts
     n = forest.parent.size

@@ -1,11 +1,10 @@
-"""Many trees of the same edges, with some of their variables known: scores and marginals.
+"""Many trees with the same edges, with some of their variables known: scores and marginals.
 
-Loops over the trees are innermost, a stretch of `WIDTH` trees at a time whose messages stay in the
-nearest caches. Arguments that several kernels have:
+The innermost loops are over trees, a group of `WIDTH` trees at a time whose messages stay in the
+first-level caches. Common arguments:
 
-- `states` holds 0, 1 or −1 (not known) for every row and node, in the order of the nodes;
-- `active` says whether something is known of a node, or of one below it: messages of all others are
-  one;
+- `states` holds 0, 1 or −1 (unknown) for every row and node, in the order of the nodes;
+- `active` marks nodes with known values at or below them: all other messages are one;
 - `trees` is a `shared.Conditionals`.
 """
 
@@ -16,14 +15,14 @@ _compile = compiled(fastmath={"reassoc", "contract"})
 _helper = for_kernels(fastmath={"reassoc", "contract"})
 
 WIDTH = 64
-"""Trees whose messages are sent together."""
+"""Number of trees whose messages are sent together."""
 MOST_FACTORS = 16
-"""Factors that are multiplied before the logarithm of their product is taken."""
+"""Number of factors that are multiplied before the logarithm of their product is taken."""
 
 
 @_compile
 def mark_active(states, parent, active):  # type: ignore[no-untyped-def]
-    """Write which nodes are known, or have known ones below; `active` has a column for the root."""
+    """Write which nodes are known or have known descendants; `active` has a column for the root."""
     n = parent.size
     for row in range(states.shape[0]):
         for v in range(n + 1):
@@ -34,9 +33,10 @@ def mark_active(states, parent, active):  # type: ignore[no-untyped-def]
 
 @_helper
 def _send_upward(state, active, parent, given_off, given_on, below, logs):  # type: ignore[no-untyped-def]
-    """Write P(what is known below | node off, on), scaled, and the logarithms of the scales.
+    """Write P(known values below | node off, on), scaled, and the logarithms of the scales.
 
-    `below` has shape (2, n + 1, WIDTH), `logs` shape (2, WIDTH): logarithms, and factors since.
+    `below` has shape (2, n + 1, WIDTH), `logs` shape (2, WIDTH): logarithms, and factors since the
+    last one.
     """
     n = parent.size
     for v in range(n + 1):
@@ -72,7 +72,7 @@ def _send_upward(state, active, parent, given_off, given_on, below, logs):  # ty
 
 @_compile
 def score_shared(states, active, trees, stretches, below, logs, out):  # type: ignore[no-untyped-def]
-    """Write log P(known entries) of every row in some stretches of trees, less that of none."""
+    """Write log P(known entries) of every row in some groups of trees, minus that of no entries."""
     for number in range(stretches[0], stretches[1]):
         given_off, given_on = trees.given_off[number], trees.given_on[number]
         for row in range(states.shape[0]):
@@ -86,7 +86,7 @@ def score_shared(states, active, trees, stretches, below, logs, out):  # type: i
 def marginals_shared(states, active, trees, shares, least, below, logs, out):  # type: ignore[no-untyped-def]
     """Add Σ_y share_y·P(x = 1 | known entries, y) of every row and node to `out`.
 
-    Stretches of trees whose shares are all below `least` of a row are left out.
+    Groups of trees whose shares are all below `least` of a row are skipped.
     """
     parent, n = trees.parent, trees.parent.size
     share, on_mass = logs[2], below[2]

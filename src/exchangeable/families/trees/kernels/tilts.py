@@ -1,9 +1,10 @@
 """Coefficients of a forest's polynomial, and expectations given the count, by tilts.
 
-Coefficients span hundreds of orders of magnitude. A tilt exp(t·l) brings most stretches of them
-near the largest; a few tilts cover all, and each coefficient is taken from the tilt that serves it
-best. Where nodes and parents are bound closely, few and many ones are both likelier than what is
-between: there the right tilt makes both ends equal, and is found by bisection.
+Coefficients span hundreds of orders of magnitude. A tilt exp(t·l) brings most ranges of them near
+the largest; a few tilts cover all, and each coefficient is taken from the tilt under which it is
+most accurate. If nodes and parents are strongly coupled, few and many ones can both be more
+probable than counts in between: the right tilt then makes both ends equal, and is found by
+bisection.
 
 Arguments are as in `polynomials`.
 """
@@ -18,18 +19,18 @@ _compile = compiled(fastmath={"reassoc", "contract"})
 _helper = for_kernels(fastmath={"reassoc", "contract"})
 
 WINDOW = 1e-270
-"""A coefficient is trusted where it is at least this share of the largest."""
+"""A coefficient is trusted if it is at least this share of the largest."""
 MANY, MIDDLE, NEAR, LEAST_SHARE = 256, 0.35, 0.3, 1e-3
-"""The first tilt of polynomials of this degree or more turns on about this share of the variables.
-How near it must come, and which shares are not told apart."""
+"""For polynomials of this degree or more, the first tilt turns on about this share of the
+variables. The tolerance of this share, and the difference below which shares count as equal."""
 MOST_TILTS = 1000
 CLOSE = 1e-6
-"""Two tilts that differ by less have nothing between them."""
+"""There is nothing between two tilts that differ by less than this."""
 
 
 @inlined
 def _take_window(coefficients, log_scale, tilt, best, log_out, tilts):  # type: ignore[no-untyped-def]
-    """Take over the coefficients that this tilt serves better than those before."""
+    """Take over the coefficients that are more accurate under this tilt than before."""
     highest = largest(coefficients)
     for count in range(coefficients.size):
         share = coefficients[count] / highest
@@ -41,10 +42,10 @@ def _take_window(coefficients, log_scale, tilt, best, log_out, tilts):  # type: 
 
 @_helper
 def _mean_count(forest, state, tilt, workspace):  # type: ignore[no-untyped-def]
-    """Return how many of the unknown variables are on in the mean, under a tilt.
+    """Return the mean number of unknown variables that are on under a tilt.
 
-    The chances of all that is below a node, given the node off and on, and the means there, go up
-    the forest; chances are relative to the larger one.
+    The chances of everything below a node, given the node off and on, and the means there, are
+    passed up the forest; chances are relative to the larger one.
     """
     parent, slope, pair = forest.parent, forest.slope, forest.pair
     chances, means = workspace.nodes, workspace.sums
@@ -86,16 +87,16 @@ def _n_unknown(state):  # type: ignore[no-untyped-def]
 
 @inlined
 def _towards(share, wanted):  # type: ignore[no-untyped-def]
-    """Return the tilt that makes a share of independent variables, all alike, another share."""
+    """Return the tilt that changes the share of independent, identical variables to another one."""
     share = min(max(share, LEAST_SHARE), 1.0 - LEAST_SHARE)
     return np.log(wanted / (1.0 - wanted)) - np.log(share / (1.0 - share))
 
 
 @_helper
 def _first_tilt(forest, state, top, workspace):  # type: ignore[no-untyped-def]
-    """Return a tilt that brings as many counts into sight as one tilt can.
+    """Return a tilt that makes as many coefficients accurate as a single tilt can.
 
-    Of many variables it turns on about `MIDDLE` of those that can be.
+    With many variables it turns on about `MIDDLE` of those that can be.
     """
     slope, n_unknown, tilt, step = forest.slope, _n_unknown(state), 0.0, 1.0
     if top >= MANY:
@@ -120,7 +121,7 @@ def _first_tilt(forest, state, top, workspace):  # type: ignore[no-untyped-def]
 def log_coefficients(forest, state, counting, top, workspace, log_out, tilts):  # type: ignore[no-untyped-def]
     """Write the logarithm of every coefficient 0..top of the forest, and the tilt that gave it.
 
-    A coefficient that no tilt brings into sight is −inf, and its tilt is NaN.
+    A coefficient that no tilt makes accurate is −inf, and its tilt is NaN.
     """
     fill(log_out, -np.inf)
     fill(tilts, np.nan)
@@ -134,13 +135,13 @@ def log_coefficients(forest, state, counting, top, workspace, log_out, tilts):  
     copy(coefficients, at_first)
     for direction in (1, -1):
         goal = top if direction == 1 else 0
-        reached = _follow_sight(best, first_peak, direction, goal)  # the last count in sight
+        reached = _follow_sight(best, first_peak, direction, goal)  # the last accurate coefficient
         copy(at_first, coefficients)
-        # `low` brought it into sight; `high` is a tilt that passes it over.
+        # it is accurate under `low`; `high` is a tilt that passes over it
         low, high = first_tilt, np.nan
         for _ in range(MOST_TILTS):
             if reached != goal and abs(high - low) < CLOSE:
-                # Nothing brings what is between into sight.
+                # No tilt makes the coefficients in between accurate.
                 while reached != goal and best[reached + direction] == 0.0:
                     reached += direction
                 reached = _follow_sight(best, reached, direction, goal)
@@ -167,7 +168,7 @@ def log_coefficients(forest, state, counting, top, workspace, log_out, tilts):  
 
 @_helper
 def _follow_sight(best, count, direction, goal):  # type: ignore[no-untyped-def]
-    """Return the last count in a direction up to which all are in sight."""
+    """Return the last count in a direction up to which all coefficients are accurate."""
     while count != goal and best[count + direction] > 0.0:
         count += direction
     return count
@@ -175,9 +176,9 @@ def _follow_sight(best, count, direction, goal):  # type: ignore[no-untyped-def]
 
 @inlined
 def _step(coefficients, count, direction):  # type: ignore[no-untyped-def]
-    """Return by how much to tilt so that the coefficient of a count is as large as the one before.
+    """Return the tilt that makes the coefficient of a count as large as the one before.
 
-    Then those beyond come into sight.
+    Then those beyond become accurate.
     """
     inner = count - direction
     if 0 <= inner < coefficients.size and coefficients[inner] > 0.0 and coefficients[count] > 0.0:
@@ -189,8 +190,7 @@ def _step(coefficients, count, direction):  # type: ignore[no-untyped-def]
 def expected(forest, state, mass, tilts, counting, workspace, ones, pairs):  # type: ignore[no-untyped-def]
     """Write the mass with each node on, and with it and its parent on, given that of each count.
 
-    The tilt that serves each count must be known, from `log_coefficients`; a count that is out of
-    sight is passed over.
+    The tilt of each count must be known, from `log_coefficients`; counts without one are skipped.
     """
     top = mass.size - 1
     fill(ones, 0.0)
