@@ -84,7 +84,7 @@ class SearchSpace:
         each += (self.squared * n_rows + self.pairs) * n_variables**2
         first = self.first_components
         work = first * float((n_components / first) ** self.growth)
-        return self.start_up + 1e-9 * each * work
+        return float(self.start_up + 1e-9 * each * work)
 
 
 NUMBER = 8

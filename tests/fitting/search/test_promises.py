@@ -5,9 +5,18 @@ from dataclasses import replace
 import pytest
 
 from exchangeable.fitting.em import StopRule
-from exchangeable.fitting.search.costs import Costs
+from exchangeable.fitting.search.climbs import Climb
+from exchangeable.fitting.search.costs import FINER, Costs
 from exchangeable.fitting.search.lanes import COMPILED, Lanes, Task
-from exchangeable.fitting.search.promises import LESS, UNTRIED_GAIN, untried
+from exchangeable.fitting.search.promises import (
+    LEAST_PART,
+    LESS,
+    UNFINISHED_GAIN,
+    UNTRIED_GAIN,
+    neighbours,
+    unfinished,
+    untried,
+)
 from exchangeable.fitting.search.searching import Search
 from exchangeable.fitting.search.trials import Fitter
 from exchangeable.runtime.clock import Clock, OutOfTime
@@ -105,3 +114,45 @@ def test_a_step_does_not_go_on_for_longer_than_there_is_time(search, seconds, mo
     assert len(several) == 8
     seconds[0] = 95.0
     assert len(search.step(1e9)) == 2
+
+
+def add_cut_short(search, family, n_iter, behind):
+    """Add a fit that was cut short, and return its group."""
+    fit = next(iter(search.portfolio.groups.values())).first
+    worse = {"each": fit.each - behind, "valid": fit.valid - behind}
+    settings = search.first(family)
+    cut = replace(fit, n_iter=n_iter, whole=False, seconds=1.0, **worse)
+    search.portfolio.add(settings, cut, 0)
+    search.climbs[family] = Climb(family, search.portfolio, 100, tried={settings})
+    search.portfolio.weigh()
+    return search.portfolio.groups[settings]
+
+
+@pytest.mark.parametrize(
+    ("n_iter", "behind", "untold"), [(0, 0.01, True), (2, 0.01, False), (0, 5.0, False)]
+)
+def test_a_fit_cut_short_at_once_counts_as_not_tried(search, n_iter, behind, untold):
+    """Unless it went on for some iterations, or is far behind the best."""
+    group = add_cut_short(search, "tree", n_iter, behind)
+    ((promise, task),) = unfinished(search)
+    part = UNTRIED_GAIN if untold else max(LEAST_PART, group.share) * UNFINISHED_GAIN
+    assert promise == pytest.approx(part * abs(search.portfolio.worth) / task.seconds)
+
+
+def test_a_fit_cut_short_may_be_varied_once_it_has_told_something(search):
+    for n_iter, varied in ((0, False), (5, True)):
+        search.portfolio.groups.pop(search.first("tree"), None)
+        add_cut_short(search, "tree", n_iter, 0.01)
+        assert ("tree" in {task.settings.family for _, task in neighbours(search)}) is varied
+
+
+def test_a_fit_to_be_averaged_is_thought_to_take_as_long_as_others_did(search):
+    (group,) = search.portfolio.groups.values()
+    group.first = replace(group.first, seconds=1.0)
+    group.seconds = group.quickest = 1.0
+    assert search.costs.further(group) == pytest.approx(
+        FINER * search.costs.seconds_of(group.settings)
+    )
+    for seconds in (4.0, 6.0):
+        group.add(replace(group.first, seconds=seconds), search.fitter.valid.weights)
+    assert search.costs.further(group) == pytest.approx(5.0)
