@@ -8,8 +8,8 @@ from exchangeable.data.observed import Observed
 from exchangeable.families import model_kinds
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.trees import factored as factored_module
+from exchangeable.families.trees import factoring, merging
 from exchangeable.families.trees import factors as factors_module
-from exchangeable.families.trees import merging
 from exchangeable.families.trees.compact import compact
 from exchangeable.families.trees.factored import FactoredTrees
 from exchangeable.families.trees.factoring import factored
@@ -120,6 +120,14 @@ def test_factors_of_the_right_rank_lose_nothing_and_of_a_smaller_one_little(edge
 
 
 @pytest.mark.parametrize("edges", [False, True])
+def test_steps_bring_factors_nearer_than_principal_components(edges, monkeypatch):
+    whole = mixture(edges)
+    nearer = divergence(whole, factored(whole, 1))
+    monkeypatch.setattr(factoring, "STEPS", 0)
+    assert nearer < 0.95 * divergence(whole, factored(whole, 1))
+
+
+@pytest.mark.parametrize("edges", [False, True])
 @pytest.mark.parametrize("rank", [None, 1, 2])
 def test_no_more_parameters_than_asked_for(edges, rank):
     whole, rng = mixture(edges), np.random.default_rng(0)
@@ -146,7 +154,8 @@ def test_merging_keeps_the_chances_of_variables():
         ("loadings", lambda array: array * np.nan),
         ("points", lambda array: array[:1]),
         ("points", lambda array: array * np.float32(1e30)),
-        ("group", lambda array: array + 2),
+        ("group", lambda array: array + 1),
+        ("group", lambda array: array - 1),
         ("group", lambda array: array[1:]),
         ("parent", lambda array: array[1:]),
         ("parent", lambda array: np.roll(np.arange(2 * N, dtype=np.int32) % N, 1).reshape(N, 2)),

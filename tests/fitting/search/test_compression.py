@@ -110,6 +110,12 @@ def test_weights_are_those_under_which_rows_are_likeliest(density):
     np.testing.assert_allclose(weights.sum(), 1)
     scores = part.model.score(observed)
 
+    likeliest = np.array([0.2, 0.3, 0.5])
+    for _ in range(compression.WEIGHT_STEPS):
+        joint = np.exp(scores) * likeliest
+        likeliest = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(weights, likeliest, atol=1e-5)
+
     def worth(shares):
         return np.log(np.exp(scores) @ shares).mean()
 
@@ -192,6 +198,24 @@ def test_components_of_networks_become_factors(compressor):
     lossless = compressor.to_loss(0.001)
     assert lossless.loss <= 0.001
     assert lossless.mixture.n_parameters < size / 3
+
+
+def test_what_loses_more_than_was_asked_for_is_not_taken(compressor, monkeypatch):
+    before = compressor._before
+    smaller = compressor.to_size(compressor.mixture.n_parameters // 3)
+    tried = replace(smaller, before=before, after=before * 1.01)
+    monkeypatch.setattr(Compressor, "_ways", lambda self, n_parameters: iter([tried]))
+    assert compressor.to_loss(0.0101) is tried
+    assert compressor.to_loss(0.0099).mixture is compressor.mixture
+
+
+def test_weights_add_up_where_some_components_have_none(compressor, monkeypatch):
+    monkeypatch.setattr(compression, "NO_WEIGHT", 0.03)
+    rng = np.random.default_rng(0)
+    few = compressor.mixture.only(np.arange(30))
+    left, _ = compressor._weighed(few, [0], compressor._drawn(few, 500, rng))
+    assert 1 < left.log_prior.size < 30
+    np.testing.assert_allclose(np.exp(left.log_prior).sum(), 1)
 
 
 def test_components_fitted_again_are_left_out_where_they_are_too_large(compressor, monkeypatch):
