@@ -19,6 +19,7 @@ from exchangeable import (
     ExchangeableClassifier,
     ExchangeableDensity,
     ExchangeableMixture,
+    Generative,
     Hybrid,
     Neural,
     RaschModel,
@@ -112,7 +113,10 @@ NEURAL = {
 }
 NEURAL_CLASSES = {
     f"neural {component} as classes": partial(
-        ExchangeableClassifier, Neural(component, latent=2), max_iter=2
+        ExchangeableClassifier,
+        Neural(component, latent=2),
+        training=Generative(16, n_init=1),
+        max_iter=2,
     )
     for component in ("independent", "urns", "tree")
 }
