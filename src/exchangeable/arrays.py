@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -120,6 +120,15 @@ def is_sparse(X: Any) -> bool:
     return bool(sp.issparse(X))
 
 
+def is_assignment(X: Any) -> TypeGuard[Mapping[Any, Any]]:
+    """Whether X assigns values to variables as a dict does; sparse matrices may be mappings, too.
+
+    >>> is_assignment({0: 1}), is_assignment(sp.dok_array((2, 2)))
+    (True, False)
+    """
+    return isinstance(X, Mapping) and not is_sparse(X)
+
+
 def check_sparse(X: Any, name: str = "X") -> None:
     """Reject a sparse matrix with inconsistent arrays: compiled loops trust them.
 
@@ -228,7 +237,7 @@ def check_evidence(evidence: Evidence, n_variables: int, n_symbols: int = 2) -> 
     """Return evidence in either form as one symbol per variable, `UNASSIGNED` where open."""
     if evidence is None:
         return np.full(n_variables, UNASSIGNED, dtype=np.int64)
-    if not isinstance(evidence, Mapping):
+    if not is_assignment(evidence):
         array = as_numbers(evidence, "evidence")
         if array.shape != (n_variables,):
             raise ValueError(f"evidence has shape {array.shape}, expected ({n_variables},)")
@@ -254,7 +263,7 @@ def check_evidence(evidence: Evidence, n_variables: int, n_symbols: int = 2) -> 
 
 def named_evidence(evidence: Evidence, names: Sequence[str] | None) -> Evidence:
     """Replace feature names by column numbers in evidence given as a mapping."""
-    if names is None or not isinstance(evidence, Mapping):
+    if names is None or not is_assignment(evidence):
         return evidence
     column = {name: position for position, name in enumerate(names)}
     unknown = [key for key in evidence if isinstance(key, str) and key not in column]

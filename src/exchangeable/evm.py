@@ -1,6 +1,5 @@
 """One component of an exchangeable variable model: variables, a statistic, and its weights."""
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +21,7 @@ from exchangeable.arrays import (
     check_evidence,
     check_matrix,
     check_sample_weight,
+    is_assignment,
     named_evidence,
 )
 from exchangeable.data.containers import as_matrix
@@ -142,7 +142,7 @@ class EVM(Queries, BaseEstimator):
 
     def score_samples(self, X: Any) -> Any:
         """Return the log-probability of each row, as `log_prob`; for a dict, as `log_marginal`."""
-        return self.log_marginal(X) if isinstance(X, Mapping) else self.log_prob(X)
+        return self.log_marginal(X) if is_assignment(X) else self.log_prob(X)
 
     def log_marginal(self, given: Evidence = None) -> float:
         """Return the log-probability of a partial assignment, −inf if it is impossible.

@@ -134,6 +134,8 @@ def containers() -> Iterator[tuple[str, Any]]:
     yield "csc", sp.csc_matrix(HOLED)
     yield "coo", sp.coo_array(HOLED)
     yield "lil", sp.lil_matrix(HOLED)
+    yield "dok, which is a mapping", sp.dok_array(HOLED)
+    yield "bsr", sp.bsr_matrix(HOLED)
 
 
 CONTAINERS = dict(containers())

@@ -31,6 +31,7 @@ ENDING = """
 import sys, threading
 import jax
 from exchangeable.devices.programs import compile_ahead
+from exchangeable.runtime import apart
 
 begun = threading.Event()
 
@@ -46,7 +47,7 @@ class Program:
         threading.main_thread().join()
         print("compiled", self.name)
 
-compile_ahead([(Program("first"),), (Program("second"),)], jax.devices()[0])
+compile_ahead([(Program("first"),), (Program("second"),)], jax.devices()[0], apart.begin)
 begun.wait()
 """
 

@@ -19,10 +19,14 @@ from exchangeable import (
     ExchangeableClassifier,
     ExchangeableDensity,
     ExchangeableMixture,
+    Generative,
     Hybrid,
     Neural,
     RaschModel,
 )
+from exchangeable.families.common.log_linear.scores import NO_PARENTS
+from exchangeable.families.trees.factored import FactoredTrees
+from exchangeable.families.trees.factors import Factors
 from saved_models import KIND, MODELS, OTHER_MODELS, TABLE, TABLE_MODELS, X
 
 rng = np.random.default_rng(11)
@@ -35,6 +39,15 @@ def _rows(n, n_rows=N_ROWS):
 
 def _mixture(n, k, **options):
     return ExchangeableMixture(k, max_iter=1, tol=0.1, random_state=0, **options).fit(_rows(n))
+
+
+def _factored(n, k, rank):
+    model, numbers = _mixture(n, 1, blocks="independent"), np.random.default_rng(3)
+    loadings = numbers.normal(0, 0.2, (1, n, rank + 1)).astype(np.float32)
+    points = numbers.normal(0, 1, (rank, k)).astype(np.float32)
+    factors = Factors(loadings, points, np.zeros(k, dtype=np.int32), NO_PARENTS)
+    model._model, model.weights_ = FactoredTrees(factors), np.full(k, 1 / k)
+    return model
 
 
 def _frame(k, n, **options):
@@ -64,6 +77,7 @@ WIDE = {
     "wide hybrid": lambda: ExchangeableClassifier(training=Hybrid(penalty=1.0, n_folds=2)).fit(
         _rows(20_000), np.arange(N_ROWS) % 6
     ),
+    "wide factors": lambda: _factored(2000, 2000, 16),
     "wide Rasch": lambda: RaschModel().fit(_rows(60, 2000)),
     "wide count": lambda: EVM.from_weights(Count(200_000), np.full(200_001, 1 / 200_001)),
 }
@@ -99,7 +113,10 @@ NEURAL = {
 }
 NEURAL_CLASSES = {
     f"neural {component} as classes": partial(
-        ExchangeableClassifier, Neural(component, latent=2), max_iter=2
+        ExchangeableClassifier,
+        Neural(component, latent=2),
+        training=Generative(16, n_init=1),
+        max_iter=2,
     )
     for component in ("independent", "urns", "tree")
 }

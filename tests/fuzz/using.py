@@ -25,6 +25,8 @@ def use(model):
         return None
     if hasattr(model, "steps"):
         return _pipeline_answers(model)
+    if not any(name.endswith("_") for name in vars(model)):
+        return None  # it has lost all it had learned, as one that was never fitted
     if isinstance(model, ExchangeableImputer):
         return _imputed(model)
     if isinstance(model, RaschModel):

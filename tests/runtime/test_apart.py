@@ -126,6 +126,13 @@ def fitting(self, *arguments, **options):
 ExchangeableMixture.fit = fitting
 kept(ExchangeableMixture.select(X, n_components=[2, 3], random_state=0, n_jobs=1).best)
 """
+COMPRESSION = """
+from exchangeable.fitting.search import compression
+density = ExchangeableDensity(["tree"], n_init=1, max_components=4, max_iter=5, random_state=0)
+density.fit(X)
+blocking(compression.Compressor, {blocked!r})
+kept(density.compress(X, {asked}))
+"""
 NETWORK = """
 blocking(REGISTRY["neural independent"].family, "train")
 ExchangeableMixture(4, family="neural independent", random_state=0).fit(X)
@@ -178,6 +185,15 @@ def test_a_selection_leaves_a_fit_behind_and_keeps_those_before() -> None:
     status, out, errors = interrupted(SELECTION)
     assert (status, out) == (0, "kept True 1\n"), errors
     assert "the selection was interrupted: the model is the best found so far" in errors
+
+
+def test_a_compression_is_left_behind_for_the_best_so_far() -> None:
+    asked = "n_parameters=20"
+    status, out, errors = interrupted(COMPRESSION.format(blocked="_refitted", asked=asked))
+    assert (status, out) == (0, "kept True 1\n"), errors
+    assert "the compression was interrupted: the model is the best found so far" in errors
+    status, _, errors = interrupted(COMPRESSION.format(blocked="_pruned", asked=asked))
+    assert status == -signal.SIGINT, errors
 
 
 @pytest.mark.parametrize("script", [NETWORK, COMPILING], ids=["before", "while compiling"])

@@ -1,5 +1,7 @@
 """One fitted model of every kind that can be saved, small enough to fit in a moment."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import CountVectorizer
@@ -22,6 +24,8 @@ from exchangeable import (
     Transitions,
 )
 from exchangeable.baselines import ChowLiuTree, LatentTree
+from exchangeable.families.trees.factoring import factored
+from exchangeable.families.trees.model import TreeModel
 
 rng = np.random.default_rng(7)
 KIND = rng.integers(0, 3, size=240)
@@ -58,6 +62,17 @@ def _mixture(**options):
 def _table(**options):
     settings = dict(n_components=2, max_iter=5, tol=1e-2, random_state=0)
     return lambda: ExchangeableMixture(**{**settings, **options}).fit(TABLE)
+
+
+def _factored(edges):
+    """Trees as `compress` makes them of networks: their log-odds are products of factors."""
+    model = _mixture(family="tree")()
+    mixture = model._mixture()
+    if not edges:
+        base = -np.logaddexp(0.0, mixture.model.slope).sum(axis=0)
+        mixture = replace(mixture, model=TreeModel.make(base, mixture.model.slope))
+    model._model = factored(mixture, 2).model
+    return model
 
 
 def _partial():
@@ -148,6 +163,8 @@ MODELS = {
         max_iter=5,
         random_state=0,
     ).fit(X),
+    "mixture of factors": lambda: _factored(False),
+    "mixture of factors of trees": lambda: _factored(True),
     "imputer": lambda: ExchangeableImputer(
         ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0)
     ).fit(HOLES),

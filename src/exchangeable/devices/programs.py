@@ -12,6 +12,8 @@ QUICK: dict[str, int | bool] = {"xla_gpu_autotune_level": 0, "xla_gpu_enable_tri
 """On a GPU, products are left to its library. Autotuning takes XLA 11 s in a fit that trains for
 less than one. Other devices ignore these options."""
 
+Begin = Callable[[Callable[[], None]], object]
+"""Begins some work in a thread of its own."""
 CORES_EACH = 4
 """A compiler running beside others has this many cores to itself."""
 
@@ -47,11 +49,12 @@ def program(*static: str) -> Callable[[Callable[..., Any]], Any]:
     return compiled
 
 
-def compile_ahead(programs: Sequence[tuple[Any, ...]], device: Any) -> None:
+def compile_ahead(programs: Sequence[tuple[Any, ...]], device: Any, begin: Begin) -> None:
     """Compile some programs, each with what it will be called with, while other work goes on.
 
-    A process that ends meanwhile waits for those at work and leaves out the others: to end in the
-    middle of the compiler would abort it.
+    `begin` begins such work in a thread of its own. A process that ends meanwhile should wait for
+    it, unless a signal ends it: to end in the middle of the compiler would abort it. Programs that
+    were not begun by then are left out.
     """
     left = iter(programs)
 
@@ -63,4 +66,4 @@ def compile_ahead(programs: Sequence[tuple[Any, ...]], device: Any) -> None:
                 function.lower(*arguments).compile()
 
     for _ in range(min(len(programs), max(1, (os.cpu_count() or 1) // CORES_EACH))):
-        threading.Thread(target=compile_some, daemon=False).start()
+        begin(compile_some)

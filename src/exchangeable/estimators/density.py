@@ -29,7 +29,7 @@ from exchangeable.estimators.fits.density_search import (
 from exchangeable.estimators.kinds import decide_families
 from exchangeable.estimators.names import give_names
 from exchangeable.fitting.progress import SearchProgress
-from exchangeable.fitting.search.compression import Compressor, part_numbers
+from exchangeable.fitting.search.compression import Compressor, found_by, part_numbers
 from exchangeable.fitting.search.searching import Search
 from exchangeable.fitting.search.trials import STATISTICS
 from exchangeable.fitting.tasks import held_out
@@ -319,9 +319,7 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
                 progress.show,
                 interrupt.stop,
             )
-            compressed = (
-                compressor.to_loss(most) if most is not None else compressor.to_size(size or 1)
-            )
+            compressed = found_by(compressor, size, most)
             if interrupt.stop.is_set():
                 interrupt.warn("the compression", stacklevel=3)
         smaller = copy.copy(self)

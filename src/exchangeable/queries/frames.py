@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import get_config
 
+from exchangeable.arrays import is_assignment
 from exchangeable.data.columns.output_tables import make_table
 from exchangeable.data.columns.raw import library_of
 
@@ -175,7 +176,7 @@ def numbered(said: Any, number: Mapping[str, int]) -> Any:
     """
     if isinstance(said, str):
         return _number(said, number)
-    if isinstance(said, Mapping):
+    if is_assignment(said):
         return {_number(key, number): value for key, value in said.items()}
     if isinstance(said, list | tuple) and any(isinstance(key, str) for key in said):
         return [_number(key, number) for key in said]

@@ -1,6 +1,5 @@
 """The queries that every fitted model answers about any subset of its variables."""
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from exchangeable.arrays import (
     as_generator,
     check_count,
     check_evidence,
+    is_assignment,
     is_sparse,
     named_evidence,
 )
@@ -103,7 +103,7 @@ class Queries:
             Examples; NaN marks unknown entries, which are summed out exactly. A dict from variable
             to value is a single query, and its answer a number.
         """
-        if isinstance(X, Mapping):
+        if is_assignment(X):
             return float(self._mixture().log_evidence(self._evidence(X)[0], self.n_jobs)[0])
         return self._mixture().log_evidence(self._observed(X), self.n_jobs)
 
@@ -217,7 +217,7 @@ class Queries:
         if by not in ORDERS:
             raise ValueError(f"by={by!r} is unknown; expected one of {', '.join(ORDERS)}")
         observed, single = self._evidence(X)
-        if not isinstance(X, Mapping):
+        if not is_assignment(X):
             observed = ones_alone(observed)
         names = getattr(self, "feature_names_in_", None)
         found = recommended(self._mixture(), observed, n, by, self.n_jobs)
@@ -341,7 +341,7 @@ class Queries:
 
     def _query(self, query: Any, observed: Observed) -> IntArray:
         """Return the numbers of the query variables."""
-        if isinstance(query, Mapping):
+        if is_assignment(query):
             raise TypeError(
                 f"query={query!r} is a dict; query names the variables asked for, and what is "
                 "known goes second: conditional(query, given)"

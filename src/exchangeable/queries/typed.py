@@ -1,6 +1,5 @@
 """Queries about columns of any kind, in the user's values: labels, levels and numbers."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from exchangeable.arrays import (
     RandomState,
     as_generator,
     check_count,
+    is_assignment,
     is_sparse,
     named_evidence,
 )
@@ -302,7 +302,7 @@ class TypedQueries(Output, Queries):
         """Return the evidence, in any of its forms, as rows, and whether it is a single query."""
         if library_of(given) is not None or is_sparse(given) or np.ndim(given) > 1:
             return self._observed(given), False
-        if given is None or isinstance(given, Mapping):
+        if given is None or is_assignment(given):
             named: Any = given
             if schema.one_hot is None:
                 named = named_evidence(given, [column.name for column in schema.columns])

@@ -13,12 +13,14 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.families import REGISTRY
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.trees.factored import FactoredTrees, Factors
+from exchangeable.families.trees.factored import FactoredTrees
+from exchangeable.families.trees.factors import Factors
 from exchangeable.families.trees.model import TreeModel
 from exchangeable.fitting.search import compression
 from exchangeable.fitting.search.compression import (
     Compressor,
     em_family,
+    fit_shares,
     fit_weights,
     most_useful,
     thinned,
@@ -108,6 +110,12 @@ def test_weights_are_those_under_which_rows_are_likeliest(density):
     np.testing.assert_allclose(weights.sum(), 1)
     scores = part.model.score(observed)
 
+    likeliest = np.array([0.2, 0.3, 0.5])
+    for _ in range(compression.WEIGHT_STEPS):
+        joint = np.exp(scores) * likeliest
+        likeliest = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(weights, likeliest, atol=1e-5)
+
     def worth(shares):
         return np.log(np.exp(scores) @ shares).mean()
 
@@ -131,6 +139,23 @@ def test_what_weighs_most_for_its_parameters_is_kept_whole(density):
     assert thinned(weights, 5, np.random.default_rng(0)).size <= 5
 
 
+def test_of_components_of_one_size_those_that_weigh_most_are_kept():
+    rng = np.random.default_rng(0)
+    slope, weights = rng.normal(0, 1, (8, 20)), rng.dirichlet(np.ones(20))
+    trees = TreeModel.make(-np.logaddexp(0, slope).sum(axis=0), slope)
+    kept = most_useful(Mixture(trees, np.log(weights)), weights, 5 * 9)
+    assert kept.tolist() == np.sort(np.argsort(-weights)[:5]).tolist()
+
+
+def test_shares_are_those_under_which_rows_are_likeliest():
+    slope = np.array([[2.0] * 8, [-2.0] * 8]).T
+    trees = TreeModel.make(-np.logaddexp(0, slope).sum(axis=0), slope)
+    mixtures = [Mixture(trees.only(np.array([y])), np.zeros(1)) for y in (0, 1)]
+    drawn = np.random.default_rng(0).random((400, 8)) < 1 / (1 + np.exp(-2.0))
+    observed = Observed.from_symbols(drawn.astype(np.int8))
+    assert fit_shares(mixtures, np.array([0.1, 0.9]), observed)[0] > 0.99
+
+
 def test_networks_are_refitted_by_a_family_with_the_same_parameters():
     for name, spec in REGISTRY.items():
         refit = em_family(name)
@@ -149,7 +174,7 @@ def compressor():
         np.zeros(400, dtype=np.int32),
         np.empty((0, 0), dtype=np.int32),
     )
-    made = FactoredTrees.of(factors)
+    made = FactoredTrees(factors)
     plain = Mixture(TreeModel.make(made.base, made.slope), np.full(400, -np.log(400)))
     joined = Mixture.join([plain, trees], np.array([0.5, 0.5]))
     chances = np.exp(joined.log_evidence(EVERYTHING))
@@ -173,6 +198,31 @@ def test_components_of_networks_become_factors(compressor):
     lossless = compressor.to_loss(0.001)
     assert lossless.loss <= 0.001
     assert lossless.mixture.n_parameters < size / 3
+
+
+def test_what_loses_more_than_was_asked_for_is_not_taken(compressor, monkeypatch):
+    before = compressor._before
+    smaller = compressor.to_size(compressor.mixture.n_parameters // 3)
+    tried = replace(smaller, before=before, after=before * 1.01)
+    monkeypatch.setattr(Compressor, "_ways", lambda self, n_parameters: iter([tried]))
+    assert compressor.to_loss(0.0101) is tried
+    assert compressor.to_loss(0.0099).mixture is compressor.mixture
+
+
+def test_weights_add_up_where_some_components_have_none(compressor, monkeypatch):
+    monkeypatch.setattr(compression, "NO_WEIGHT", 0.03)
+    rng = np.random.default_rng(0)
+    few = compressor.mixture.only(np.arange(30))
+    left, _ = compressor._weighed(few, [0], compressor._drawn(few, 500, rng))
+    assert 1 < left.log_prior.size < 30
+    np.testing.assert_allclose(np.exp(left.log_prior).sum(), 1)
+
+
+def test_components_fitted_again_are_left_out_where_they_are_too_large(compressor, monkeypatch):
+    monkeypatch.setattr(Compressor, "_refitted", lambda self, *arguments: self.mixture)
+    size = compressor.mixture.n_parameters // 3
+    candidates = list(compressor._pruned(size, np.random.default_rng(0)))
+    assert [mixture.n_parameters <= size for mixture, _ in candidates] == [True]
 
 
 def test_what_was_found_is_returned_when_it_is_stopped(compressor):

@@ -21,7 +21,7 @@ from exchangeable.devices.networks.outcome import MOST_SHARE_STEPS, Outcome
 from exchangeable.devices.networks.schedule import MOST_RECOVERIES, Schedule
 from exchangeable.devices.networks.steps import SCAN, Pace, Steps
 from exchangeable.devices.networks.task import Task, in_batches, logarithms, shares_of
-from exchangeable.devices.programs import compile_ahead
+from exchangeable.devices.programs import Begin, compile_ahead
 
 MOST_STEPS = 64
 """Maximum number of steps in an iteration; large epochs have several iterations."""
@@ -58,6 +58,8 @@ class Training(Outcome):
         Where to train.
     pace : Pace
         Whether there is time for more, asked after some steps.
+    begin : callable
+        Begins work in a thread apart, in which programs are compiled that are needed later.
     layers : list of (weights, offset), optional
         The initial decoder.
     """
@@ -69,10 +71,11 @@ class Training(Outcome):
         rng: np.random.Generator,
         device: Any,
         pace: Pace,
+        begin: Begin,
         layers: Layers | None = None,
     ) -> None:
         super().__init__(task, settings, rng, device, layers)
-        self.settings, self.pace = settings, pace
+        self.settings, self.pace, self._begin = settings, pace, begin
         self.converged, self.late, self._settling = False, False, False
         self.batch = batch_size(self.train.weights.size, settings.batch_size)
         self.moving = float(len(task.final) > len(task.points))
@@ -296,4 +299,4 @@ class Training(Outcome):
             programs.append(
                 (engine.refitted, head, layers, constants, points, *rows, MOST_SHARE_STEPS)
             )
-        compile_ahead(programs, self.device)
+        compile_ahead(programs, self.device, self._begin)

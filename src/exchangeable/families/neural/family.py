@@ -26,6 +26,7 @@ from exchangeable.families.neural.settings import Neural, checked
 from exchangeable.families.neural.trees import ParentArray, Trees, n_trees, tree_of
 from exchangeable.families.neural.urns import Urns
 from exchangeable.families.problem import Problem, fill_by_frequency
+from exchangeable.runtime import apart
 from exchangeable.runtime.clock import OutOfTime, Pace
 from exchangeable.runtime.interrupts import interrupted
 from exchangeable.runtime.memory import check_memory
@@ -133,7 +134,9 @@ class NeuralTrainer(Trainer, ABC):
             check_memory_on(device, least + head.room(settings.batch_size, len(points)), purpose)
             task = training.Task(head, component.constants, component.bias, *seen, points, final)
             with out_of_memory_told(purpose):
-                self._training = training.Training(task, settings, rng, device, pace, stage.layers)
+                self._training = training.Training(
+                    task, settings, rng, device, pace, apart.begin, stage.layers
+                )
                 self._phase = str(number)
                 known = kept.pop(self._phase, None)
                 if known is None and kept:

@@ -2,125 +2,136 @@
 
 The log-odds of the components of a network come from its last layer, which is linear: as a matrix
 they have a rank that is far below the number of variables, or nearly so. What is kept, and counted,
-are the factors.
+are the factors. Log-odds are made when a question first needs them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.common.log_linear.scores import NO_NUMBERS, NO_PARENTS
+from exchangeable.arrays import FloatArray, IntArray, SymbolArray
+from exchangeable.data.observed import Observed
+from exchangeable.families.common.log_linear.scores import NO_NUMBERS
 from exchangeable.families.contract import Arrays
-from exchangeable.families.trees.model import ParentArray, TreeModel
-from exchangeable.storage.archive import ModelFileError
-from exchangeable.storage.checks import check_forest, needed
-from exchangeable.storage.limits import Budget
+from exchangeable.families.trees.factors import FactorArray, Factors, Natural, checked
+from exchangeable.families.trees.model import TreeModel
 
-MOST_ODDS = 20.0
-"""Log-odds are at most this."""
-LARGEST = 1e6
-"""No number of a factor is larger."""
 STEPS_PER_ODDS = 100.0
 """What it takes to make a log-odds and what queries need of it, in nanoseconds."""
-FactorArray = npt.NDArray[np.float32]
+MOST_KEPT = 1 << 25
+"""Of more log-odds none are kept: each question has those of some classes at a time made again."""
 
 
-class Factors(NamedTuple):
-    """What log-odds are products of: those of class y are loadings[group[y]] @ (points[:, y], 1).
-
-    Attributes
-    ----------
-    loadings : array of shape (n_groups, n_lines, rank + 1)
-        A line for each variable: its log-odds given its parent off. Where there are edges, as many
-        more: given its parent on.
-    points : array of shape (rank, n_classes)
-        The numbers of each class.
-    group : array of shape (n_classes,)
-        The group of each class.
-    parent : array of shape (n_variables, n_groups), or (0, 0) where there are no edges
-        Each variable's parent, the number of variables for a root; classes of a group share them.
-    """
-
-    loadings: FactorArray
-    points: FactorArray
-    group: npt.NDArray[np.int32]
-    parent: ParentArray
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables."""
-        return len(self.parent) or self.loadings.shape[1]
-
-    @property
-    def n_numbers(self) -> int:
-        """How many there are, without those that no class reads: of roots given a parent on."""
-        n_groups, _, width = self.loadings.shape
-        n = self.n_variables
-        edges = int((self.parent < n).sum())
-        return int(width * (n * n_groups + edges) + self.points.size)
-
-    def odds(self) -> FloatArray:
-        """Return the log-odds, shape (n_lines, n_classes)."""
-        odds = np.empty((self.loadings.shape[1], self.group.size))
-        for number, loadings in enumerate(self.loadings.astype(np.float64)):
-            mine = np.flatnonzero(self.group == number)
-            odds[:, mine] = loadings[:, :-1] @ self.points[:, mine] + loadings[:, -1:]
-        return np.clip(odds, -MOST_ODDS, MOST_ODDS, out=odds)
-
-
-NO_FACTORS = Factors(
-    np.empty((0, 0, 1), dtype=np.float32),
-    np.empty((0, 0), dtype=np.float32),
-    np.empty(0, dtype=np.int32),
-    NO_PARENTS,
-)
-
-
-@dataclass(frozen=True)
 class FactoredTrees(TreeModel):
     """Plain trees, or independent variables, that keep the factors of their log-odds.
 
-    Attributes
+    Parameters
     ----------
     factors : Factors
         The factors, from which everything else is computed.
     """
 
     kind: ClassVar[str] = "factored trees"
-    factors: Factors = NO_FACTORS
+    factors: Factors
 
-    @classmethod
-    def of(cls, factors: Factors) -> Self:
-        """Return the trees that factors stand for."""
-        odds = factors.odds()
-        if not factors.parent.size:
-            base = -np.logaddexp(0.0, odds).sum(axis=0)
-            return cls(base, odds, NO_PARENTS, NO_NUMBERS, NO_NUMBERS, factors=factors)
-        parent = np.ascontiguousarray(factors.parent[:, factors.group])
-        base, slope, pair = natural_of_odds(odds, parent)
-        return cls(base, slope, parent, pair, NO_NUMBERS, factors=factors)
+    def __init__(self, factors: Factors) -> None:
+        vars(self).update(factors=factors, log_q=NO_NUMBERS, reach=None, n_jobs=None)
+
+    @cached_property
+    def _natural(self) -> Natural:
+        return Natural.of(self.factors)
+
+    def __getattr__(self, name: str) -> Any:
+        """Make natural parameters when one of them is first asked for."""
+        if name in Natural._fields:
+            return getattr(self._natural, name)
+        raise AttributeError(f"{type(self).__name__} has no {name!r}", name=name, obj=self)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.factors.group.size)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return self.factors.n_variables
 
     @property
     def n_parameters(self) -> int:
         """Number of entries of the factors."""
         return self.factors.n_numbers
 
+    @property
+    def independent(self) -> bool:
+        """Whether there are no edges."""
+        return not self.factors.parent.size
+
+    @property
+    def n_steps(self) -> float:
+        """About how many nanoseconds the first score takes: each log-odds is made."""
+        return float(self.factors.n_odds) * (STEPS_PER_ODDS + len(self.factors.points))
+
+    def log_totals(self) -> FloatArray:
+        """Return zeros: whatever log-odds are, they are those of distributions."""
+        return np.zeros(self.n_classes)
+
+    @property
+    def _kept(self) -> bool:
+        """Whether natural parameters are few enough to be kept."""
+        return self.n_classes == 1 or self.factors.n_odds <= MOST_KEPT
+
+    def _parts(self) -> Iterator[tuple[slice, Self]]:
+        """Yield models of some classes at a time, and which these are."""
+        for some in self.factors.stretches(MOST_KEPT):
+            yield some, self.only(np.arange(some.start, some.stop))
+
+    @cached_property
+    def own_marginals(self) -> FloatArray | None:
+        """P(x_j = 1 | y) of independent variables, None where they are not to be kept."""
+        return super().own_marginals if self._kept else None
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        if self._kept:
+            return super().score(observed, n_jobs)
+        out = np.empty((observed.n_rows, self.n_classes))
+        for some, part in self._parts():
+            out[:, some] = part.score(observed, n_jobs)
+        return out
+
+    def mean_marginals(self, observed: Observed, shares: FloatArray) -> FloatArray:
+        """Return Σ_y shares[row, y]·P(x_j = 1 | e, y)."""
+        if self._kept:
+            return super().mean_marginals(observed, shares)
+        parts = (part.mean_marginals(observed, shares[:, some]) for some, part in self._parts())
+        return np.asarray(sum(parts))
+
+    def marginals(self, observed: Observed, y: int) -> FloatArray:
+        """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
+        model, y = self._with(y)
+        return super(FactoredTrees, model).marginals(observed, y)
+
+    def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
+        """Return the most probable completion x of each row, and log P(x | y)."""
+        model, y = self._with(y)
+        return super(FactoredTrees, model).complete(observed, y)
+
+    def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
+        """Return a completion of each row, drawn from P(x | e, y)."""
+        model, y = self._with(y)
+        return super(FactoredTrees, model).draw(observed, y, rng)
+
+    def _with(self, y: int) -> tuple[Self, int]:
+        """Return a model that keeps its natural parameters, and the number class y has there."""
+        return (self, y) if self._kept else (self.only(np.array([y])), 0)
+
     def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes."""
-        loadings, points, group, parent = self.factors
-        kept, mine = np.unique(group[classes], return_inverse=True)
-        return self.of(
-            Factors(
-                loadings[kept],
-                np.ascontiguousarray(points[:, classes]),
-                mine.ravel().astype(np.int32),
-                np.ascontiguousarray(parent[:, kept]) if parent.size else parent,
-            )
-        )
+        return type(self)(self.factors.only(classes))
 
     @classmethod
     def stack(cls, models: Sequence[Any]) -> Self:
@@ -134,7 +145,7 @@ class FactoredTrees(TreeModel):
             points.append(np.pad(factors.points, ((0, more), (0, 0))))
         begins = np.cumsum([0, *(len(factors.loadings) for factors in each[:-1])])
         groups = [factors.group + begin for factors, begin in zip(each, begins, strict=True)]
-        return cls.of(
+        return cls(
             Factors(
                 np.concatenate(loadings),
                 np.concatenate(points, axis=1),
@@ -150,58 +161,4 @@ class FactoredTrees(TreeModel):
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """Return the model of arrays that were read, everything checked."""
-        return cls.of(_checked(arrays))
-
-    @classmethod
-    def read(cls, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget | None = None) -> Self:
-        """Return the model of arrays that were read, if it is small enough and adds up to one."""
-        budget = budget or Budget()
-        factors = _checked(arrays)
-        entries = float(factors.loadings.shape[1]) * factors.group.size
-        budget.spend(entries * (STEPS_PER_ODDS + len(factors.points)), f"a model of {cls.kind}")
-        return super().read(arrays, budget)
-
-
-def natural_of_odds(
-    odds: FloatArray, parent: ParentArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return (base, slope, pair) of trees with given log-odds, one tree per column.
-
-    Parameters
-    ----------
-    odds : array of shape (2 * n_variables, n_classes)
-        Log-odds of each variable given its parent off, and given its parent on; the latter are not
-        read at roots.
-    parent : array of shape (n_variables, n_classes)
-        Each variable's parent, n_variables for a root.
-    """
-    n, k = parent.shape
-    off, edge = odds[:n], parent < n
-    empty = np.logaddexp(0.0, off)
-    pair = np.where(edge, odds[n:] - off, 0.0)
-    below = np.where(edge, empty - np.logaddexp(0.0, odds[n:]), 0.0)
-    slope = np.concatenate([off, np.zeros((1, k))])
-    np.add.at(slope, (parent, np.arange(k)), below)
-    return -empty.sum(axis=0), np.ascontiguousarray(slope[:n]), pair
-
-
-def _checked(arrays: Mapping[str, npt.NDArray[Any]]) -> Factors:
-    """Return factors that were read."""
-    loadings, points, group, parent = needed(arrays, Factors._fields)
-    for name, array, axes in (("loadings", loadings, 3), ("points", points, 2)):
-        if array.dtype != np.float32 or array.ndim != axes:
-            raise ModelFileError(f"{name} are {array.dtype} of shape {array.shape}")
-        if array.size and not np.abs(array).max() <= LARGEST:  # true for NaN too
-            raise ModelFileError(f"{name} hold numbers that are too large, or none")
-    n_groups, n_lines, width = loadings.shape
-    if not loadings.size or not points.shape[1] or len(points) != width - 1:
-        raise ModelFileError(f"loadings of {loadings.shape} do not go with points {points.shape}")
-    if group.dtype != np.int32 or group.shape != points.shape[1:]:
-        raise ModelFileError(f"group is {group.dtype} of shape {group.shape}")
-    if group.min() < 0 or group.max() >= n_groups:
-        raise ModelFileError("group holds a number that is out of range")
-    shape = (n_lines // 2, n_groups) if parent.size else (0, 0)
-    if parent.dtype != np.int32 or parent.shape != shape or (parent.size and n_lines % 2):
-        raise ModelFileError(f"parent is {parent.dtype} of shape {parent.shape}")
-    check_forest(parent, n_lines // 2)
-    return Factors(loadings, points, group, parent)
+        return cls(checked(arrays))

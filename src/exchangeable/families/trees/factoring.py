@@ -13,7 +13,8 @@ from scipy.special import expit, logit
 
 from exchangeable.arrays import FloatArray
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.trees.factored import FactoredTrees, Factors
+from exchangeable.families.trees.factored import FactoredTrees
+from exchangeable.families.trees.factors import Factors
 from exchangeable.families.trees.model import ParentArray, TreeModel
 from exchangeable.families.trees.moments import tree_moments
 
@@ -62,7 +63,7 @@ def factored(mixture: Mixture, rank: int) -> Mixture:
         target = Target(chances[:, mine], mass[:, mine])
         loadings[number], points[:, mine] = factors_near(target, shares[mine], rank)
     single = loadings.astype(np.float32), points.astype(np.float32)
-    return Mixture(FactoredTrees.of(Factors(*single, group, kinds)), mixture.log_prior)
+    return Mixture(FactoredTrees(Factors(*single, group, kinds)), mixture.log_prior)
 
 
 def edges_shared(model: TreeModel) -> tuple[ParentArray, ParentArray]:

@@ -168,9 +168,9 @@ class TreeModel(LogLinearModel):
     @property
     def partitions(self) -> list[Partition]:
         """The blocks of each class: all variables for weighted trees, single ones for others."""
-        n, k = self.slope.shape
+        n = self.n_variables
         labels = np.zeros(n, dtype=np.int64) if self.log_q.size else np.arange(n)
-        return [Partition.from_labels(labels)] * k
+        return [Partition.from_labels(labels)] * self.n_classes
 
     def count_probabilities(self) -> list[list[FloatArray]]:
         """Return q(l | y) for every class, block and count l."""

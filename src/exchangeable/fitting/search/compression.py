@@ -8,7 +8,7 @@ or weights are fitted to the rows by which the loss is judged: these only choose
 alternatives, the sizes of the families, and the rank of the factors.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Event
@@ -28,6 +28,8 @@ from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.runs import Runs
 from exchangeable.fitting.search.trials import NO_BLOCKS, NamedBlocks
+from exchangeable.runtime import apart
+from exchangeable.runtime.interrupts import GivenUp, giving_up
 from exchangeable.runtime.threads import run
 
 CELLS = 1 << 26
@@ -98,6 +100,8 @@ class Compressor:
         Receives the progress, in one line.
     stop : Event
         Ends it, when set, with what was found so far.
+    found : list of Compressed
+        The best so far, if there is one: whoever does not wait for the end takes that.
     """
 
     mixture: Mixture
@@ -108,6 +112,7 @@ class Compressor:
     named: NamedBlocks = NO_BLOCKS
     report: Callable[[str], None] = lambda text: None
     stop: Event = field(default_factory=Event)
+    found: list[Compressed] = field(default_factory=list, init=False)
 
     def to_loss(self, loss: float) -> Compressed:
         """Return the smallest mixture found that loses at most this share of log-likelihood.
@@ -115,12 +120,15 @@ class Compressor:
         It is the mixture itself if even the largest compressed one loses more.
         """
         smallest = self._judged(self.mixture, list(range(len(self.families))))
+        self.found[:] = [smallest]
         low, high = 0, len(RATIOS)
         while low < high and not self.stop.is_set():
             middle = (low + high) // 2
-            tried = self.to_size(int(self.mixture.n_parameters / RATIOS[middle]))
+            ways = self._ways(int(self.mixture.n_parameters / RATIOS[middle]))
+            tried = max(ways, key=lambda way: way.after)
             if tried.loss <= loss:
                 smallest, low = tried, middle + 1
+                self.found[:] = [smallest]
             else:
                 high = middle
             self.report(
@@ -131,14 +139,21 @@ class Compressor:
 
     def to_size(self, n_parameters: int) -> Compressed:
         """Return the best mixture that is found with at most this many parameters."""
+        self.found.clear()
+        for way in self._ways(n_parameters):
+            if not self.found or way.after > self.found[0].after:
+                self.found[:] = [way]
+        return self.found[0]
+
+    def _ways(self, n_parameters: int) -> Iterator[Compressed]:
+        """Yield mixtures with at most this many parameters, made in different ways."""
         rng = np.random.default_rng([self.seed, n_parameters])
-        candidates = self._pruned(n_parameters, rng)
+        for pruned in self._pruned(n_parameters, rng):
+            yield self._judged(*pruned)
         self.report(f"{n_parameters:,} parameters: components left out")
         compact = None if self.stop.is_set() else self._compact(n_parameters)
         if compact is not None:
-            candidates.append(compact)
-        best = max(candidates, key=lambda candidate: self._worth(candidate[0]))
-        return self._judged(*best)
+            yield self._judged(*compact)
 
     def _compact(self, n_parameters: int) -> tuple[Mixture, list[int]] | None:
         """Return the best mixture with compact families, None if there are none.
@@ -226,8 +241,8 @@ class Compressor:
 
     def _pruned(
         self, n_parameters: int, rng: np.random.Generator
-    ) -> list[tuple[Mixture, list[int]]]:
-        """Return the components that drawn rows need most, as they are and fitted again."""
+    ) -> Iterator[tuple[Mixture, list[int]]]:
+        """Yield the components that drawn rows need most, as they are and fitted again."""
         model, n_classes = self.mixture.model, self.mixture.log_prior.size
         wanted = n_parameters * n_classes / self.mixture.n_parameters
         n_rows = int(np.clip(ROWS_PER_COMPONENT * wanted, FEWEST_ROWS, MOST_ROWS))
@@ -238,11 +253,10 @@ class Compressor:
         kept = most_useful(self.mixture, weights, n_parameters)
         parts = sorted(set(part_numbers(model)[kept].tolist()))
         pruned = Mixture(model.only(kept), np.log(weights[kept] / weights[kept].sum()))
-        candidates = [self._weighed(pruned, parts, rows)]
+        yield self._weighed(pruned, parts, rows)
         refitted = self._refitted(kept, weights, rng)
         if refitted.n_parameters <= n_parameters:
-            candidates.append(self._weighed(refitted, parts, rows))
-        return candidates
+            yield self._weighed(refitted, parts, rows)
 
     def _judged(self, mixture: Mixture, parts: list[int]) -> Compressed:
         return Compressed(mixture, parts, self._before, self._worth(mixture))
@@ -321,6 +335,26 @@ class Compressor:
             return runs.run(0, threads=self.n_jobs).best
         except MemoryError:
             return few
+
+
+def found_by(compressor: Compressor, n_parameters: int | None, loss: float | None) -> Compressed:
+    """Return what is found; what does not end soon after Ctrl-C is left behind for the best so far.
+
+    One of `n_parameters` and `loss` is given. Where there is nothing yet, the interrupt is raised.
+    """
+
+    def work() -> Compressed:
+        with giving_up():
+            if loss is not None:
+                return compressor.to_loss(loss)
+            return compressor.to_size(n_parameters or 1)
+
+    try:
+        return apart.do(work, compressor.stop)
+    except GivenUp:
+        if not compressor.found:
+            raise KeyboardInterrupt from None
+        return compressor.found[0]
 
 
 @dataclass(frozen=True)
