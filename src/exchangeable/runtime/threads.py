@@ -43,8 +43,8 @@ def run(
     If Ctrl-C may end it (`giving_up`), no task is started after Ctrl-C.
     """
     listed, stop = list(tasks), flag_to_give_up()
-    workers = min(n_threads(n_jobs), len(listed)) if len(listed) > 1 else 1
-    if workers == 1 and stop is None:
+    workers = min(n_threads(n_jobs), len(listed))
+    if workers <= 1 and stop is None:
         return [function(task) for task in listed]
 
     def one(task: Task) -> Result:
@@ -52,7 +52,7 @@ def run(
             raise GivenUp
         return function(task)
 
-    if workers == 1:
+    if workers <= 1:
         return [one(task) for task in listed]
     results: dict[int, Result] = {}
     numbers = itertools.count()
