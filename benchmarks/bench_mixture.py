@@ -4,10 +4,11 @@
    one thread. The peer, StepMix (``measurement="binary"``), is measured in the same run, also on
    one thread; both must first reach the same likelihood of the same model. The figures are
    written to ``results/mixture.csv``.
+   `threads` prints the same for one start with the threads that both use by default.
 2. Seconds to convergence of blocks and of our own latent naive Bayes.
 3. Growth with rows, ones and components: four sizes of each, and a plot.
 
-``python benchmarks/bench_mixture.py [same] [stepmix] [end] [growth] [SET ...]`` runs some of these
+``python benchmarks/bench_mixture.py [same] [stepmix] [threads] [end] [growth] [SET ...]`` runs some of these
 parts, the first on some sets, whose lines replace older ones in the file. It needs StepMix and
 matplotlib, the package's `bench` extra.
 """
@@ -124,6 +125,19 @@ def against_stepmix() -> None:
         keep(name, lines)
 
 
+def with_default_threads() -> None:
+    """Print wall milliseconds per iteration of the sweep and of the peer, each with its threads."""
+    for name in [s for s in sys.argv[1:] if s in SETS] or SETS:
+        X = fetch_density(name).train
+        peer = per_iteration(stepmix, X, 1, 5)[0]
+        own = per_iteration(lambda n: ours("welch", n), X)[0]
+        print(
+            f"{name:9} StepMix {peer * 1e3:6.1f} ms   sweep {own * 1e3:5.1f} ms"
+            f"   ({peer / own:4.1f} x)",
+            flush=True,
+        )
+
+
 def keep(name: str, lines: list[tuple]) -> None:
     """Write the lines of a set in place of those that the file has of it."""
     older: list[list[str]] = []
@@ -205,6 +219,7 @@ if __name__ == "__main__":
     parts = {
         "same": check_same_model,
         "stepmix": against_stepmix,
+        "threads": with_default_threads,
         "end": to_convergence,
         "growth": growth,
     }
