@@ -8,9 +8,9 @@
 2. Seconds to convergence of blocks and of our own latent naive Bayes.
 3. Growth with rows, ones and components: four sizes of each, and a plot.
 
-``python benchmarks/bench_mixture.py [same] [stepmix] [threads] [end] [growth] [SET ...]`` runs some of these
-parts, the first on some sets, whose lines replace older ones in the file. It needs StepMix and
-matplotlib, the package's `bench` extra.
+``python benchmarks/bench_mixture.py [same] [stepmix] [threads] [end] [growth] [SET ...]`` runs some
+of these parts; ``stepmix`` and ``threads`` may be limited to some sets, and lines of the former
+replace older ones in the file. It needs StepMix and matplotlib, the package's `bench` extra.
 """
 
 import csv
