@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from exchangeable.fitting.em import StopRule
@@ -9,11 +10,14 @@ from exchangeable.fitting.search.climbs import Climb
 from exchangeable.fitting.search.costs import FINER, Costs
 from exchangeable.fitting.search.lanes import COMPILED, Lanes, Task
 from exchangeable.fitting.search.promises import (
+    BEHIND,
     LEAST_PART,
-    LESS,
+    SURE,
     UNFINISHED_GAIN,
     UNTRIED_GAIN,
+    gain_of_another,
     neighbours,
+    related,
     unfinished,
     untried,
 )
@@ -57,20 +61,94 @@ def test_a_family_that_would_be_cut_short_promises_less_by_as_much(search, secon
         assert promise == pytest.approx(gain / whole[task.settings])
 
 
-def test_networks_promise_less_where_another_one_does_not_count(search):
-    before = {task.settings.family: promise for promise, task in untried(search)}
-    settings = search.first(NETWORKS[0])
-    poor = replace(next(iter(search.portfolio.groups.values())).first)
-    poor = replace(poor, each=poor.each - 50.0, valid=poor.valid - 50.0)
-    search.portfolio.add(settings, poor, 0)
-    search.climbs[settings.family].tried.add(settings)
+def add_a_fit(search, family, behind):
+    """Add a finished fit of another family, worse by so much, and return its settings."""
+    settings = search.first(family)
+    fit = next(iter(search.portfolio.groups.values())).first
+    fit = replace(fit, each=fit.each - behind, valid=fit.valid - behind, whole=True)
+    search.portfolio.add(settings, fit, 0)
+    search.climbs[family].tried.add(settings)
     search.portfolio.weigh()
-    ((promise, task),) = untried(search)
-    assert task.settings.family == NETWORKS[1]
-    assert promise == pytest.approx(LESS * before[NETWORKS[1]])
-    search.portfolio.groups[settings].share = 0.1
-    ((promise, _),) = untried(search)
-    assert promise == pytest.approx(before[NETWORKS[1]])
+    return settings
+
+
+def test_a_network_promises_less_if_its_family_by_em_is_behind(search):
+    """However often the best was varied; other families promise as much as before."""
+    search.families.append("tree")
+    search.climbs["tree"] = Climb("tree", search.portfolio, 100)
+    before = {task.settings.family: promise for promise, task in untried(search)}
+    add_a_fit(search, "tree", 0.5)
+    best = search.portfolio.best_of().first.valid
+    after = {task.settings.family: promise for promise, task in untried(search)}
+    expected = np.exp(-0.5 / abs(best) / BEHIND)
+    assert after["neural tree"] == pytest.approx(expected * before["neural tree"])
+    assert related(search, search.first("neural urns")) == 1.0
+
+
+def test_families_promise_what_others_gained_after_the_survey(search, monkeypatch):
+    assert search.gains == {}
+    expected = UNTRIED_GAIN
+    settings = search.first("neural tree")
+    for rounds, gained in ((0, {}), (1, {"neural tree": 0.0})):
+        search.rounds = [None] * rounds
+        search.climbs["neural tree"].tried.clear()
+        fit = next(iter(search.portfolio.groups.values())).first
+        worse = replace(fit, each=fit.each - 50.0, valid=fit.valid - 50.0)
+        search._note([(Task(settings), worse)], fairly=False)
+        assert search.gains == gained
+        expected = SURE * UNTRIED_GAIN / (SURE + len(gained))
+        assert gain_of_another(search) == pytest.approx(expected)
+    search.gains["blocks"] = 0.03
+    assert gain_of_another(search) == pytest.approx((SURE * UNTRIED_GAIN + 0.03) / (SURE + 2))
+
+
+def test_more_components_promise_half_of_what_as_many_gained(search):
+    climb, first = search.climbs["urns"], search.first("urns")
+    fit = search.portfolio.groups.pop(first).first
+    for n_components, behind in ((2, 0.6), (8, 0.2)):
+        worse = replace(fit, each=fit.each - behind, valid=fit.valid - behind, whole=True)
+        settings = replace(first, n_components=n_components)
+        assert climb.extrapolated(replace(first, n_components=16)) == 0.0
+        search.portfolio.add(settings, worse, 0)
+        search.portfolio.weigh()
+    assert search.portfolio.share_of("urns") == pytest.approx(1.0)
+    # Four times as many gained 0.4, so twice as many are thought to gain half of 0.2.
+    assert climb.extrapolated(replace(first, n_components=16)) == pytest.approx(0.1)
+    assert climb.extrapolated(replace(first, n_components=16, pooling=17.0)) == 0.0
+    assert climb.extrapolated(replace(first, n_components=4)) == 0.0
+
+
+def test_more_components_are_not_kept_waiting_where_they_gained_before(search):
+    climb, first = search.climbs["urns"], replace(search.first("urns"), n_components=8)
+    fit = replace(search.portfolio.groups.pop(search.first("urns")).first, whole=True)
+    worse = replace(fit, each=fit.each - 1.0, valid=fit.valid - 1.0)
+    search.portfolio.add(first, fit, 0)
+    search.portfolio.add(replace(first, n_components=4), worse, 0)
+    search.portfolio.weigh()
+    climb.gain = 0.0
+    promised = {task.settings: promise for promise, task in neighbours(search)}
+    more = max(promised, key=lambda settings: settings.n_components)
+    assert more.n_components > 8
+    assert promised[more] > 0.0
+    assert all(promise == 0.0 for settings, promise in promised.items() if settings != more)
+
+
+@pytest.mark.parametrize(("overfitted", "more_first"), [(0.0, True), (0.5, False)])
+def test_fewer_components_are_tried_first_by_fits_that_are_better_in_training(
+    search, overfitted, more_first
+):
+    climb, first = search.climbs["urns"], replace(search.first("urns"), n_components=8)
+    fit = search.portfolio.groups.pop(search.first("urns")).first
+    best = replace(fit, train=fit.train + overfitted)
+    search.portfolio.add(first, best, 0)
+    poor = replace(fit, each=fit.each - 1.0, valid=fit.valid - 1.0, train=fit.train - 1.0)
+    search.portfolio.add(replace(first, family="tree"), poor, 0)
+    search.portfolio.weigh()
+    near = dict(climb.neighbours([]))
+    parts = {settings.n_components: part for settings, part in near.items()}
+    fewer, more = min(parts), max(parts)
+    assert fewer < 8 < more
+    assert (parts[more] > parts[fewer]) is more_first
 
 
 def test_a_family_that_came_to_nothing_is_not_begun_again_without_more_time(

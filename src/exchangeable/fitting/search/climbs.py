@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from exchangeable.fitting.search.portfolio import Group, Portfolio
 from exchangeable.fitting.search.trials import Settings
 
@@ -17,6 +19,12 @@ other variations.
 
 Searches begin with few components, which are fast to fit.
 """
+OVERFITTED = 0.01
+"""Fewer components are expected to gain what more otherwise would, if the log-likelihood of the
+training rows exceeds that of held-out rows by this fraction more than for any other fit."""
+NEXT_GAIN = 0.5
+"""The next components gain this fraction of what as many gained before, relative to a fit with
+fewer, if numbers are compared by their logarithms."""
 NAMES = ("n_components", "pooling", "shrinkage", "own")
 
 
@@ -72,7 +80,7 @@ class Climb:
             near |= dict.fromkeys(_like_others(at, others), 1.0)
             for name, factors in space.steps.items():
                 factor = factors[min(self.step, len(factors) - 1)]
-                up, down = (UP, DOWN) if name == "n_components" else (1.0, 1.0)
+                up, down = self._more_or_fewer(best) if name == "n_components" else (1.0, 1.0)
                 near.setdefault(at.scaled(name, factor, self.most), up)
                 near.setdefault(at.scaled(name, 1 / factor, self.most), down)
             fresh = {s: part for s, part in near.items() if s and s not in self.tried}
@@ -87,6 +95,38 @@ class Climb:
         """Return the gain for the join that is expected from all neighbours together."""
         weight = max(self.portfolio.share_of(self.family), LEAST_WEIGHT)
         return weight * self.gain * abs(self.portfolio.worth)
+
+    def extrapolated(self, settings: Settings) -> float:
+        """Return the expected gain for the join of more components, from what fewer have gained.
+
+        It is 0 where nothing is known, or where fewer components were not worse.
+        """
+        best = self.portfolio.best_of(self.family)
+        if best is None or not best.first.whole:
+            return 0.0
+        at = best.settings
+        others = [
+            group
+            for group in self.portfolio.groups.values()
+            if group.first.whole
+            and group.settings.n_components < at.n_components
+            and replace(group.settings, n_components=at.n_components) == at
+        ]
+        if not others or replace(settings, n_components=at.n_components) != at:
+            return 0.0
+        fewer = max(others, key=lambda group: group.settings.n_components)
+        gained = best.first.valid - fewer.first.valid
+        slope = gained / np.log(at.n_components / fewer.settings.n_components)
+        more = np.log(settings.n_components / at.n_components)
+        weight = max(self.portfolio.share_of(self.family), LEAST_WEIGHT)
+        return float(max(0.0, weight * NEXT_GAIN * slope * more))
+
+    def _more_or_fewer(self, best: Group) -> tuple[float, float]:
+        """Return the relative expected gains of more and of fewer components."""
+        fits = [group.first for group in self.portfolio.groups.values()]
+        least = min(fit.train - fit.valid for fit in fits)
+        beyond = best.first.train - best.first.valid - least
+        return (DOWN, UP) if beyond > OVERFITTED * abs(best.first.valid) else (UP, DOWN)
 
     def _follow(self, best: Group) -> None:
         """If a variation was better than the last settings, try all improvements at once."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from exchangeable.fitting.search.lanes import Task
 from exchangeable.fitting.search.portfolio import Group
+from exchangeable.fitting.search.trials import Settings
 
 if TYPE_CHECKING:
     from exchangeable.fitting.search.searching import Search
@@ -17,9 +18,12 @@ UNFINISHED_GAIN = 5e-3
 """Expected gain of finishing a first fit that was cut short, if it makes up the whole join."""
 LEAST_PART = 0.02
 """Minimum share assumed for a family whose first fit was cut short."""
-UNTRIED_GAIN, LESS = 1.2e-2, 0.25
-"""Expected gain of another family, reduced by this factor if it is trained and no trained family so
-far has a share."""
+UNTRIED_GAIN, SURE = 1.2e-2, 0.5
+"""Expected gain of another family before any has joined since the survey, and how many such
+families it counts as in an average with what they gained."""
+BEHIND = 0.05
+"""A network promises less by a factor of e for every such fraction by which the log-likelihood of
+the family that it is trained for is worse than the best."""
 TOLD, HOPELESS = 2, 0.05
 """A fit with fewer iterations says nothing about its family, which is treated as not tried, unless
 its log-likelihood is worse than the best by this fraction."""
@@ -46,16 +50,30 @@ def untried(search: "Search") -> list[Promise]:
     proportion.
     """
     found, most = [], BRIEFLY * search.deciding.left
-    trained = [group for group in search.portfolio.groups.values() if group.settings.trained]
-    idle = bool(trained) and not any(group.share for group in trained)
     for settings in map(search.first, search.families):
         task = search.costs.first_task(settings, search.costs.seconds_of(settings))
         if not search.climbs[settings.family].tried and task.least < most:
-            part = LESS if idle and settings.trained else 1.0
-            gain = part * UNTRIED_GAIN * abs(search.portfolio.worth)
+            part = related(search, settings) * gain_of_another(search)
+            gain = part * abs(search.portfolio.worth)
             brief = replace(task, seconds=min(task.seconds, most))
             found.append((gain / search.costs.cost(task), brief))
     return found
+
+
+def gain_of_another(search: "Search") -> float:
+    """Return what another family is expected to gain, relative to the log-likelihood."""
+    gains = search.gains.values()
+    return (SURE * UNTRIED_GAIN + sum(gains)) / (SURE + len(gains))
+
+
+def related(search: "Search", settings: Settings) -> float:
+    """Return the factor for a network whose family by EM is worse than others."""
+    portfolio, family = search.portfolio, settings.spec.refits
+    best, mine = portfolio.best_of(), portfolio.best_of(family) if settings.trained else None
+    if best is None or mine is None:
+        return 1.0
+    behind = (best.first.valid - mine.first.valid) / abs(best.first.valid)
+    return float(np.exp(-behind / BEHIND))
 
 
 def unfinished(search: "Search") -> list[Promise]:
@@ -67,7 +85,8 @@ def unfinished(search: "Search") -> list[Promise]:
             seconds = max(LONGER * again, search.costs.supposed(group.settings))
             task = search.costs.first_task(group.settings, seconds, FURTHER * again)
             counts = max(LEAST_PART, search.portfolio.share_of(group.settings.family))
-            part = UNTRIED_GAIN if untold(search, group) else counts * UNFINISHED_GAIN
+            new = untold(search, group)
+            part = gain_of_another(search) if new else counts * UNFINISHED_GAIN
             gain = part * abs(search.portfolio.worth)
             found.append((gain / search.costs.cost(task), task))
     return found
@@ -94,7 +113,8 @@ def neighbours(search: "Search") -> list[Promise]:
             # A fit that takes less time than the best so far also promises less.
             usual = Task(settings, 0, search.costs.seconds_of(climb.around or settings))
             cost = max(search.costs.cost(task), search.costs.cost(usual))
-            found.append((climb.expected() * part / cost, task))
+            gain = max(climb.expected() * part, climb.extrapolated(settings))
+            found.append((gain / cost, task))
     return found
 
 

@@ -90,6 +90,9 @@ class Search:
         Estimates of durations.
     climbs : dict
         The variations of each family's settings, by name.
+    gains : dict
+        What families that were first fitted after the survey gained, relative to the
+        log-likelihood, by name.
     """
 
     fitter: Fitter
@@ -107,6 +110,7 @@ class Search:
     portfolio: Portfolio = field(init=False)
     costs: Costs = field(init=False)
     climbs: dict[str, Climb] = field(default_factory=dict)
+    gains: dict[str, float] = field(default_factory=dict)
     _mark: float = FIRST_MARK
     _effort: float = 0.0
     _prepared: float = field(init=False)
@@ -296,7 +300,7 @@ class Search:
 
     def _note(self, fits: Sequence[tuple[Task, Result]], fairly: bool) -> None:
         """Process the results of fits, and join them with the others."""
-        made = False
+        made, new, before = False, list[str](), self.portfolio.worth
         for task, result in fits:
             name = task.settings.family
             if result is None:
@@ -310,7 +314,8 @@ class Search:
             if self.timed and isinstance(result, Fit):
                 task = replace(task, seconds=result.seconds)
             self._effort += self.costs.cost(task)
-            if not self.climbs[name].tried:
+            first = not self.climbs[name].tried
+            if first:
                 self.notes.pop(name, None)
             self.climbs[name].tried.add(task.settings)
             if isinstance(result, BaseException):
@@ -319,10 +324,14 @@ class Search:
                 self.portfolio.add(task.settings, result, len(self.rounds))
                 self.n_made += 1
                 made = True
+                new += [name] * first
                 continue
             self._given_up.add(task.start)
         if made:
             self.portfolio.weigh(self.clock)
+            if self.rounds:
+                gained = max(0.0, self.portfolio.worth - before) / abs(before)
+                self.gains |= {name: gained / len(new) for name in new}
             self.report(self)
 
     def _most(self, family: str) -> int:
