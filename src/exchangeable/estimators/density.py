@@ -29,7 +29,8 @@ from exchangeable.estimators.fits.density_search import (
 from exchangeable.estimators.kinds import decide_families
 from exchangeable.estimators.names import give_names
 from exchangeable.fitting.progress import SearchProgress
-from exchangeable.fitting.search.compression import Compressor, found_by, part_numbers
+from exchangeable.fitting.search.compression import Compressor, found_by
+from exchangeable.fitting.search.parts import part_numbers
 from exchangeable.fitting.search.searching import Search
 from exchangeable.fitting.search.trials import STATISTICS
 from exchangeable.fitting.tasks import held_out

@@ -17,8 +17,9 @@ from exchangeable.families.trees.factored import FactoredTrees
 from exchangeable.families.trees.factors import Factors
 from exchangeable.families.trees.model import TreeModel
 from exchangeable.fitting.search import compression
-from exchangeable.fitting.search.compression import (
-    Compressor,
+from exchangeable.fitting.search.compression import Compressor
+from exchangeable.fitting.search.parts import (
+    WEIGHT_STEPS,
     em_family,
     fit_shares,
     fit_weights,
@@ -111,7 +112,7 @@ def test_weights_are_those_under_which_rows_are_likeliest(density):
     scores = part.model.score(observed)
 
     likeliest = np.array([0.2, 0.3, 0.5])
-    for _ in range(compression.WEIGHT_STEPS):
+    for _ in range(WEIGHT_STEPS):
         joint = np.exp(scores) * likeliest
         likeliest = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
     np.testing.assert_allclose(weights, likeliest, atol=1e-5)

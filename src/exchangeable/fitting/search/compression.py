@@ -9,10 +9,9 @@ alternatives, the sizes of the families, and the rank of the factors.
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Event
-from typing import Any
 
 import numpy as np
 
@@ -21,12 +20,22 @@ from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.families import family_named, with_statistics
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.contract import FamilySpec, Model, Trainer
-from exchangeable.families.joined import JoinedModel
+from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.runs import Runs
+from exchangeable.fitting.search.parts import (
+    NO_WEIGHT,
+    Part,
+    em_family,
+    fit_shares,
+    fit_weights,
+    most_useful,
+    part_numbers,
+    parts_of,
+    thinned,
+)
 from exchangeable.fitting.search.trials import NO_BLOCKS, NamedBlocks
 from exchangeable.runtime import apart
 from exchangeable.runtime.interrupts import GivenUp, giving_up
@@ -36,10 +45,6 @@ CELLS = 1 << 26
 """Number of scores (drawn rows by components) held at a time."""
 FEWEST_ROWS, MOST_ROWS, ROWS_PER_COMPONENT = 10_000, 40_000, 16
 """Minimum and maximum number of drawn rows, and their number per component."""
-WEIGHT_STEPS = 30
-"""Steps of the EM that fits weights."""
-NO_WEIGHT = 1e-9
-SHORTER = 0.95
 REFIT = StopRule(tol=1e-3, max_iter=20, patience=2)
 POOLING, SHRINKAGE = 0.5, 1.0
 """Pseudo-rows of components that are refitted; rows can be drawn in any number."""
@@ -226,7 +231,7 @@ class Compressor:
         return self._drawn(self.mixture, FEWEST_ROWS, np.random.default_rng([self.seed, 1]))
 
     @cached_property
-    def _parts(self) -> "list[Part]":
+    def _parts(self) -> list[Part]:
         """The parts of the mixture."""
         parts, begin = list[Part](), 0
         for number, (model, family) in enumerate(
@@ -357,50 +362,6 @@ def found_by(compressor: Compressor, n_parameters: int | None, loss: float | Non
         return compressor.found[0]
 
 
-@dataclass(frozen=True)
-class Part:
-    """The components of a family.
-
-    Attributes
-    ----------
-    spec : FamilySpec
-        The family.
-    number : int
-        The number of the part.
-    mixture : Mixture
-        The components.
-    share : float
-        Their weights.
-    """
-
-    spec: FamilySpec
-    number: int
-    mixture: Mixture
-    share: float
-
-    @property
-    def size(self) -> int:
-        """Number of parameters, including its share."""
-        return self.mixture.n_parameters + 1
-
-    def thinned(self, left: float) -> "Part":
-        """Return the heaviest components that use a given part of the parameters."""
-        weights = np.exp(self.mixture.log_prior)
-        kept = most_useful(self.mixture, weights, int(left * self.size))
-        return replace(
-            self, mixture=self.mixture.only(kept), share=self.share * weights[kept].sum()
-        )
-
-    def compacted(
-        self, n_parameters: int, rank: int | None, rng: np.random.Generator
-    ) -> "Part | None":
-        """Return a compact version with at most this many parameters, None if there is none."""
-        if n_parameters >= self.size and rank is None:
-            return self
-        few = self.spec.compact and self.spec.compact(self.mixture, n_parameters, rank, rng)
-        return replace(self, mixture=few) if few else None
-
-
 def _next_to(option: tuple[int, int], tried: Container[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the untried neighbours of an option: ranks, and fractions of other families."""
     rank, left = option
@@ -410,89 +371,3 @@ def _next_to(option: tuple[int, int], tried: Container[tuple[int, int]]) -> list
         for rank, left in beside
         if 0 <= rank < len(RANKS) and 0 <= left < len(PARTS_LEFT) and (rank, left) not in tried
     ]
-
-
-def fit_shares(
-    mixtures: Sequence[Mixture], shares: FloatArray, rows: Observed, n_jobs: int | None = None
-) -> FloatArray:
-    """Return the shares of some mixtures in their join, fitted to rows."""
-    scores = np.stack([each.log_evidence(rows, n_jobs) for each in mixtures], axis=1)
-    likelihoods = np.exp(scores - scores.max(axis=1, keepdims=True))
-    for _ in range(WEIGHT_STEPS):
-        mass = likelihoods * shares
-        shares = (mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)).mean(axis=0)
-    return np.asarray(shares / shares.sum())
-
-
-def parts_of(model: Model) -> list[Model]:
-    """Return the parts of a model, which may be a single one."""
-    return model.parts if isinstance(model, JoinedModel) else [model]
-
-
-def part_numbers(model: Model) -> IntArray:
-    """Return the number of the part of each component."""
-    sizes = [part.n_classes for part in parts_of(model)]
-    return np.repeat(np.arange(len(sizes)), sizes)
-
-
-def em_family(family: str) -> FamilySpec | None:
-    """Return the family for refitting components, None if there is none."""
-    spec = family_named(family)
-    if issubclass(spec.family, Trainer):
-        spec = family_named(spec.refits) if spec.refits is not None else spec
-    return None if issubclass(spec.family, Trainer) else spec
-
-
-def fit_weights(mixture: Mixture, rows: Observed, n_jobs: int | None = None) -> FloatArray:
-    """Return weights of components fitted to rows, by EM steps from their present weights."""
-    scores = mixture.model.score(rows, n_jobs)
-    scores -= scores.max(axis=1, keepdims=True)
-    likelihoods = np.exp(scores, dtype=np.float32)
-    weights: Any = np.exp(mixture.log_prior).astype(np.float32)
-    for _ in range(WEIGHT_STEPS):
-        evidence = np.maximum(likelihoods @ weights, np.float32(1e-30))
-        weights = weights * ((1 / evidence) @ likelihoods) / np.float32(rows.n_rows)
-    exact = weights.astype(np.float64)
-    return np.asarray(exact / exact.sum())
-
-
-def thinned(weights: FloatArray, most: int, rng: np.random.Generator) -> IntArray:
-    """Return at most this many components, spread evenly over the weights.
-
-    >>> thinned(np.full(8, 0.125), 4, np.random.default_rng(0)).size
-    4
-    """
-    if weights.size <= most:
-        return np.arange(weights.size)
-    heights = np.cumsum(weights) / weights.sum()
-    marks = (np.arange(most) + rng.random()) / most
-    return np.unique(np.searchsorted(heights, marks).clip(max=weights.size - 1))
-
-
-def most_useful(mixture: Mixture, weights: FloatArray, n_parameters: int) -> IntArray:
-    """Return components with high weight per parameter, up to a number of parameters.
-
-    Components that share parameters stay together; at least one is kept.
-    """
-    model = mixture.model
-    units = model.units()
-    mass, sizes = np.bincount(units, weights), unit_sizes(model)
-    order = np.argsort(-mass / sizes, kind="stable")
-    order = order[mass[order] > NO_WEIGHT]
-    count = int(np.searchsorted(np.cumsum(sizes[order]), n_parameters, "right"))
-    while True:
-        count = max(1, count)
-        kept = np.flatnonzero(np.isin(units, order[:count]) & (weights > 0))
-        if count == 1 or model.only(kept).n_parameters + kept.size - 1 <= n_parameters:
-            return kept
-        count = int(SHORTER * count)
-
-
-def unit_sizes(model: Model) -> FloatArray:
-    """Return the approximate number of parameters of each set of components that share them."""
-    sizes = []
-    for part in parts_of(model):
-        units = part.units()
-        n_units = int(units[-1]) + 1
-        sizes.append(part.n_parameters / n_units + np.bincount(units))
-    return np.concatenate(sizes)
