@@ -11,11 +11,13 @@ from exchangeable.fitting.search.costs import FINER, Costs
 from exchangeable.fitting.search.lanes import COMPILED, Lanes, Task
 from exchangeable.fitting.search.promises import (
     BEHIND,
+    FURTHER,
     LEAST_PART,
     SURE,
     UNFINISHED_GAIN,
     UNTRIED_GAIN,
     gain_of_another,
+    last_chance,
     neighbours,
     related,
     unfinished,
@@ -192,6 +194,58 @@ def test_a_step_does_not_go_on_for_longer_than_there_is_time(search, seconds, mo
     assert len(several) == 8
     seconds[0] = 95.0
     assert len(search.step(1e9)) == 2
+
+
+def promised(search, seconds, gain, others):
+    """Return promises of a network that takes so long, and of ten other fits of a second each."""
+    network = Task(search.first("neural tree"), seconds=seconds)
+    quick = [Task(search.first("urns"), number, 1.0) for number in range(10)]
+    wanted = [*((others / 10, task) for task in quick), (gain / seconds, network)]
+    return network, sorted(wanted, key=lambda one: -one[0])
+
+
+@pytest.mark.parametrize(
+    ("takes", "others", "taken"),
+    [(75.0, 5.0, True), (75.0, 20.0, False), (50.0, 5.0, False), (85.0, 5.0, False)],
+)
+def test_a_long_fit_is_made_while_there_is_time_if_others_promise_less(
+    search, takes, others, taken
+):
+    """Not while there is time for it later, nor when there is none."""
+    network, wanted = promised(search, takes, 15.0, others)
+    assert search.deciding.left > 99.0
+    assert last_chance(search, wanted, 10.0) == (network if taken else None)
+
+
+def test_a_long_fit_that_has_its_last_chance_is_made_by_itself(search, monkeypatch):
+    network, wanted = promised(search, 75.0, 15.0, 5.0)
+    monkeypatch.setattr(Search, "_in_time", lambda self, seconds: wanted)
+    assert search.step(10.0) == [network]
+    assert len(search.step(0.5)) == 1
+    assert network not in search.step(0.5)
+
+
+def test_networks_are_thought_to_take_as_many_times_longer_as_others_did(search):
+    costs, tree = search.costs, search.first("neural tree")
+    supposed, start_up = costs.supposed(tree), costs.start_up(tree)
+    settings = search.first("neural independent")
+    took = 3.0 * costs.supposed(settings)
+    group = search.portfolio.groups[add_a_fit(search, settings.family, 1.0)]
+    for whole, times in ((False, 1.0), (True, 3.0)):
+        group.first = replace(group.first, seconds=took, whole=whole)
+        assert costs.supposed(tree) == pytest.approx(times * supposed)
+        assert costs.start_up(tree) == pytest.approx(times * start_up)
+    assert costs.times_longer(search.first("urns")) == 1.0
+
+
+def test_a_network_that_was_cut_short_is_thought_to_need_what_networks_need(search):
+    group = add_cut_short(search, "neural tree", 30, 0.01)
+    group.quickest = 1.0
+    ((_, task),) = [one for one in unfinished(search) if one[1].settings == group.settings]
+    assert task.seconds == pytest.approx(search.costs.supposed(group.settings))
+    group.quickest = 100.0
+    ((_, task),) = [one for one in unfinished(search) if one[1].settings == group.settings]
+    assert task.seconds == pytest.approx(FURTHER * search.costs.again(group))
 
 
 def add_cut_short(search, family, n_iter, behind):

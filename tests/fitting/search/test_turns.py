@@ -130,6 +130,36 @@ def test_a_fit_that_is_longer_than_thought_leaves_half_of_the_time_to_others():
     clock = Clock(100.0, lambda: 0.0)
     assert overrun(Task(Settings("urns", 8, 1.0), seconds=30.0), clock).left == 50.0
     assert overrun(Task(Settings("urns", 8, 1.0), seconds=70.0), clock).left == 70.0
+    late = Task(Settings("tree", 8, 1.0), seconds=30.0, start_up=20.0)
+    assert overrun(late, clock).left == 60.0
+
+
+def test_a_network_that_is_longer_than_thought_leaves_a_fifth_of_the_time_to_others():
+    clock = Clock(100.0, lambda: 0.0)
+    assert overrun(Task(Settings("neural tree", 8, 1.0), seconds=30.0), clock).left == 80.0
+    assert overrun(Task(Settings("neural tree", 8, 1.0), seconds=20.0), clock).left == 60.0
+
+
+def test_first_fits_of_a_survey_do_not_take_many_times_what_they_were_thought_to(monkeypatch):
+    """However much of the time would be theirs."""
+    examples, given = examples_of(bound_clusters(300)), []
+    fitter = Fitter(examples, examples, rule=StopRule(max_iter=2))
+    quick = fitter.fit(Settings("urns", 2, 1.0))
+    monkeypatch.setattr(Fitter, "fit", lambda self, *task: given.append(task[2].left) or quick)
+    tasks = [Task(Settings(name, 2, 1.0), seconds=4.0) for name in ("tree", "urns")]
+    Lanes(fitter, 1).run(tasks, Clock(100.0, lambda: 0.0), fairly=True)
+    assert given == [OVERRUN * 4.0] * 2
+
+
+def test_networks_of_a_survey_have_all_the_time_that_they_need(monkeypatch):
+    """Two that are cut short at half of it are worth less than one."""
+    examples, given = examples_of(bound_clusters(300)), []
+    fitter = Fitter(examples, examples, rule=StopRule(max_iter=2))
+    quick = fitter.fit(Settings("urns", 2, 1.0))
+    monkeypatch.setattr(Fitter, "fit", lambda self, *task: given.append(task[2].left) or quick)
+    tasks = [Task(Settings(name, 2, 1.0), seconds=25.0) for name in ("neural tree", "neural urns")]
+    Lanes(fitter, 1).run(tasks, Clock(30.0, lambda: 0.0), fairly=True)
+    assert given == [25.0] * 2
 
 
 def test_families_that_cannot_begin_leave_their_part_of_the_survey_to_others(monkeypatch):
@@ -144,9 +174,9 @@ def test_families_that_cannot_begin_leave_their_part_of_the_survey_to_others(mon
 
     monkeypatch.setattr(Fitter, "fit", fit)
     clock = Clock(30.0, lambda: 0.0)
-    tree, urns = (Task(Settings(name, 2, 1.0), seconds=1.0) for name in ("tree", "urns"))
-    for start_up, expected in ((20.0, 15.0), (2.0, 10.0)):
-        network = Task(Settings("neural tree", 8, 1.0), seconds=25.0, start_up=start_up)
+    tree, urns = (Task(Settings(name, 2, 1.0), seconds=25.0) for name in ("tree", "urns"))
+    for seconds, start_up, expected in ((25.0, 20.0, 15.0), (15.0, 2.0, 10.0)):
+        network = Task(Settings("neural tree", 8, 1.0), seconds=seconds, start_up=start_up)
         Lanes(fitter, 1).run([tree, urns, network], clock, fairly=True)
         assert given[0] == pytest.approx(expected)
         given.clear()

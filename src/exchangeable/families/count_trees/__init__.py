@@ -25,7 +25,7 @@ SPECS = (
         shrinkage=4.0,
         needs_smoothing=True,
         before=_blocks_first,
-        search=SearchSpace(nanoseconds=60.0),
+        search=SearchSpace(8, nanoseconds=60.0),
         cannot={
             "device": "each class has bins and edges of its own, which do not make one array; its "
             "passes are made on the processor",

@@ -30,7 +30,7 @@ STEPS = {"n_components": (4.0, 2.0), "learning_rate": (2.5, 1.6), "latent": (2.0
 TREE_STEPS = {**STEPS, "trees": (4.0, 2.0)}
 
 
-START_UP = 8.0
+START_UP = 4.0
 """Compile time in seconds, approximately."""
 POWER = 0.5
 """More rows need fewer passes, and more variables use a machine better."""

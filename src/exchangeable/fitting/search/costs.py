@@ -48,8 +48,8 @@ class Costs:
 
     def first_task(self, settings: Settings, seconds: float, further: float = 0.0) -> Task:
         """Return the task of a first fit, which may need compilation."""
-        start_up = self.slowness * self.start_up(settings)
-        start_up = max(start_up, self.lanes.fitter.in_vain.get(settings.family, 0.0))
+        in_vain = self.lanes.fitter.in_vain.get(settings.family, 0.0)
+        start_up = max(self.start_up(settings), in_vain)
         return Task(settings, 0, seconds, start_up, further, self.has_turn(settings))
 
     def has_turn(self, settings: Settings) -> bool:
@@ -68,7 +68,7 @@ class Costs:
     def start_up(self, settings: Settings) -> float:
         """Return the approximate compile time of a fit."""
         device = DEVICE_START_UP if self.lanes.fitter.uses_accelerator(settings) else 0.0
-        return max(settings.space.start_up, device)
+        return max(self.times_longer(settings) * settings.space.start_up, device)
 
     @property
     def slowness(self) -> float:
@@ -81,6 +81,17 @@ class Costs:
             return 1.0
         return float(np.clip(elapsed / max(worked, 1e-3), 1.0, SLOWEST))
 
+    def times_longer(self, settings: Settings) -> float:
+        """Return how many times longer a fit takes than its family says.
+
+        For networks this is what others took, if there is a time limit.
+        """
+        if not (settings.trained and self.clock.limited):
+            return self.slowness
+        whole = [g for g in self.portfolio.groups.values() if g.settings.trained and g.first.whole]
+        took = [np.log(g.first.seconds / self._nominal(g.settings)) for g in whole]
+        return float(np.exp(np.mean(took))) if took else self.slowness
+
     def seconds_of(self, settings: Settings) -> float:
         """Return the approximate duration of a fit; with a time limit, from a similar fit.
 
@@ -90,7 +101,8 @@ class Costs:
         known = [g for g in self.portfolio.groups.values() if g.settings.family == settings.family]
         if not known or not self.clock.limited:
             return self.supposed(settings)
-        start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
+        compiled = settings.shape in {g.settings.shape for g in known}
+        start_up = 0.0 if compiled else self.times_longer(settings) * space.start_up
         k = settings.n_components
         near = min(reversed(known), key=lambda g: abs(np.log(k / g.settings.n_components)))
         again = self.again(near) if near.n_made == 1 else near.quickest
@@ -100,11 +112,16 @@ class Costs:
 
     def supposed(self, settings: Settings) -> float:
         """Return about how long a fit takes by what its family says."""
+        return self.times_longer(settings) * self._nominal(settings)
+
+    def _nominal(self, settings: Settings) -> float:
+        """Return the duration of a fit on an idle machine like those where fits were measured."""
         rows, space = self.lanes.fitter.examples.rows, settings.space
         seconds = space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
         if self.clock.limited and self.lanes.fitter.uses_accelerator(settings):
-            return self.start_up(settings) + (seconds - space.start_up) / FASTER_ON_DEVICE
-        return seconds * self.slowness
+            start_up = max(space.start_up, DEVICE_START_UP)
+            return start_up + (seconds - space.start_up) / FASTER_ON_DEVICE
+        return seconds
 
     def further(self, group: Group) -> float:
         """Return how long one more fit of a group takes that is to be averaged."""

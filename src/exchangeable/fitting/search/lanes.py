@@ -23,14 +23,15 @@ MEMORY_PART = 0.8
 """Fraction of the memory that parallel fits may take."""
 MORE_MEMORY = 4.0
 """Families estimate the least memory of a fit; it takes about this many times that."""
-OVERRUN, LEAST_OVERRUN, MOST_OVERRUN = 3.0, 0.1, 0.5
+OVERRUN, LEAST_OVERRUN, MOST_OVERRUN, TRAINED_OVERRUN = 3.0, 0.1, 0.5, 0.8
 """A first fit is cut short if it takes this many times longer than estimated, unless that is less
-than the second number, a fraction of the remaining time, and in any case at the third fraction,
-unless it was estimated to take longer: others in its lane are waiting. Further fits must not be
-cut short, since they would be useless."""
-BRIEF, COMPILED = 24.0, 1.25
-"""A fit has a useful result after this fraction (one over BRIEF) of its full duration, but at least
-after this multiple of its compile time: later steps need compilation too."""
+than the second number, a fraction of the remaining time, and in any case at the third fraction (the
+fourth for a network) after compilation, unless it was estimated to take longer: others are waiting.
+Further fits must not be cut short, since they would be useless."""
+BRIEF, TRAINED_BRIEFLY, COMPILED = 24.0, 2.0, 1.25
+"""A fit has a useful result after this fraction (one over BRIEF, or over the second number for a
+network) of its full duration, but at least after this multiple of its compile time: later steps
+need compilation too."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class Task:
     def least(self) -> float:
         """Approximate number of seconds until it has a useful result."""
         work = max(0.0, self.seconds - self.start_up)
-        return max(self.further, COMPILED * self.start_up + work / BRIEF)
+        brief = TRAINED_BRIEFLY if self.settings.trained else BRIEF
+        return max(self.further, COMPILED * self.start_up + work / brief)
 
 
 Result = Fit | BaseException | None
@@ -115,7 +117,9 @@ def overrun(task: Task, clock: Clock) -> Clock:
     if not clock.limited:
         return clock
     most = max(OVERRUN * task.seconds, LEAST_OVERRUN * clock.left)
-    most = min(most, max(task.seconds, MOST_OVERRUN * clock.left))
+    part = TRAINED_OVERRUN if task.settings.trained else MOST_OVERRUN
+    start_up = min(task.start_up, max(0.0, clock.left))
+    most = min(most, max(task.seconds, start_up + part * (clock.left - start_up)))
     return clock.earlier(max(0.0, clock.left - most))
 
 
@@ -160,7 +164,7 @@ class Lanes:
         clock : Clock
             When all fits end; none is started that would take longer.
         fairly : bool
-            Whether each fit gets part of the time, so that all are started.
+            Whether each fit by EM gets part of the time, so that all are started.
         patient : bool
             Whether one fit must have a useful result, however late; otherwise an interrupted search
             would have nothing to return.
@@ -188,8 +192,10 @@ class Lanes:
                     behind, left[0] = left[0], left[0] - 1
                 task = tasks[number]
                 own = clock if task.number else overrun(task, clock)
+                if fairly and not task.settings.trained:  # there is rarely time for two networks
+                    part = share(task, clock, 1 / math.ceil(behind / workers))
+                    own = min(own, part, key=lambda each: each.deadline)
                 if fairly:
-                    own = share(task, clock, 1 / math.ceil(behind / workers))
                     own = replace(own, patient=not kept())
                 with room.taking(self._needs(task)):
                     in_time = own.left > task.least if fairly else clock.left > task.seconds

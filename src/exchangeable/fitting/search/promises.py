@@ -1,5 +1,6 @@
 """The fits that a search may run next, with the expected gain of each per cost."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ FURTHER = 1.5
 """A fit that was cut short is repeated, perhaps cut short again, if it gets this many times
 further."""
 LONGER = 4.0
-"""A first fit that was cut short needs at least about this many times longer to finish."""
+"""A first fit by EM that was cut short needs at least about this many times longer to finish."""
 BRIEFLY = 0.8
 """Fraction of the remaining time that another family may take."""
 Promise = tuple[float, Task]
@@ -41,6 +42,31 @@ Promise = tuple[float, Task]
 def promises(search: "Search") -> list[Promise]:
     """Return all fits that the search may run next."""
     return [*untried(search), *unfinished(search), *neighbours(search), *again(search)]
+
+
+def last_chance(search: "Search", wanted: Sequence[Promise], effort: float) -> Task | None:
+    """Return a long fit for which there is no more time after a given effort.
+
+    In order of gain per cost it would never be made. It is worth its time if the other fits that
+    there would be time for instead promise less in all.
+    """
+    most, later = BRIEFLY * search.deciding.left, BRIEFLY * (search.deciding.left - effort)
+    for promise, task in wanted:
+        cost = search.costs.cost(task)
+        if max(effort, later) < task.seconds <= most:
+            others = [one for one in wanted if one[1] is not task]
+            if promise * cost > _promised(search, others, cost):
+                return task
+    return None
+
+
+def _promised(search: "Search", wanted: Sequence[Promise], effort: float) -> float:
+    """Return what the first of some fits, with a given effort in all, are expected to gain."""
+    gain = 0.0
+    for promise, task in wanted:
+        part = min(effort, search.costs.cost(task))
+        gain, effort = gain + part * promise, effort - part
+    return gain
 
 
 def untried(search: "Search") -> list[Promise]:
@@ -82,7 +108,8 @@ def unfinished(search: "Search") -> list[Promise]:
     for group in search.portfolio.alive:
         if not group.first.whole and group.n_made == 1:
             again = search.costs.again(group)
-            seconds = max(LONGER * again, search.costs.supposed(group.settings))
+            longer = FURTHER if group.settings.trained else LONGER
+            seconds = max(longer * again, search.costs.supposed(group.settings))
             task = search.costs.first_task(group.settings, seconds, FURTHER * again)
             counts = max(LEAST_PART, search.portfolio.share_of(group.settings.family))
             new = untold(search, group)

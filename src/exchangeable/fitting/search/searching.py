@@ -25,7 +25,13 @@ from exchangeable.fitting.search.costs import Costs
 from exchangeable.fitting.search.lanes import Lanes, Result, Task, in_turn
 from exchangeable.fitting.search.portfolio import Portfolio
 from exchangeable.fitting.search.preparing import prepare
-from exchangeable.fitting.search.promises import Promise, promises, unfinished, untried
+from exchangeable.fitting.search.promises import (
+    Promise,
+    last_chance,
+    promises,
+    unfinished,
+    untried,
+)
 from exchangeable.fitting.search.trials import ANYWHERE, STATISTICS, Fit, Fitter, Settings
 from exchangeable.runtime.clock import Clock
 from exchangeable.runtime.threads import n_threads
@@ -223,12 +229,17 @@ class Search:
         return self.n_made > n_made
 
     def step(self, effort: float) -> list[Task]:
-        """Return the fits with the largest expected gain per cost, for a given effort."""
+        """Return the fits with the largest expected gain per cost, for a given effort.
+
+        A long fit for which there is no more time afterwards may come before them.
+        """
         chosen, seconds = list[Task](), self.deciding.left
         in_time, effort = self._in_time(seconds), min(effort, seconds)
         for apart in (True, False):  # neither lane waits long for the other
             left, first = effort, True
-            for task in self._lane(in_time, apart):
+            here = self._lane(in_time, apart)
+            long = last_chance(self, here, effort) if self.timed else None
+            for task in in_turn([task for _, task in here]) if long is None else [long]:
                 cost = self.costs.cost(task)
                 if cost <= left or first:
                     chosen.append(task)
@@ -240,14 +251,14 @@ class Search:
             chosen += [replace(task, seconds=SURVEY_SHARE * seconds) for task in some[:1]]
         return chosen
 
-    def _in_time(self, seconds: float) -> list[Task]:
+    def _in_time(self, seconds: float) -> list[Promise]:
         """Return fits that take less than a given time, in order of expected gain."""
-        wanted = self._wanted(promises(self))
-        return [task for _, task in wanted if task.seconds < seconds]
+        return [one for one in self._wanted(promises(self)) if one[1].seconds < seconds]
 
-    def _lane(self, tasks: Sequence[Task], apart: bool) -> list[Task]:
-        """Return the fits of a lane, that of the device or the other one, in order."""
-        return in_turn([t for t in tasks if self.fitter.uses_accelerator(t.settings) == apart])
+    def _lane(self, promised: Sequence[Promise], apart: bool) -> list[Promise]:
+        """Return the fits of a lane, that of the device or the other one."""
+        uses = self.fitter.uses_accelerator
+        return [one for one in promised if uses(one[1].settings) == apart]
 
     def _wanted(self, promised: Sequence[Promise]) -> list[Promise]:
         """Return fits that were not given up, in order of expected gain."""
@@ -290,7 +301,7 @@ class Search:
         def meanwhile(results: Sequence[Result]) -> bool:
             note({n for n, elsewhere in enumerate(apart) if not elsewhere}, results)
             some = [] if fairly else self._lane(self._in_time(self.deciding.left), False)
-            more = [task for task in some if self.costs.cost(task) <= longest]
+            more = [task for _, task in some if self.costs.cost(task) <= longest]
             more = more[: n_threads(self.lanes.n_jobs)]
             self._make(more, clock)
             return bool(more)
