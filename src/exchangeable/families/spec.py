@@ -56,6 +56,8 @@ class SearchSpace:
         Maximum number of components if a device runs the passes of EM. A search uses the device on
         which it trains networks, if there is one; None if passes run on the CPU unless users ask
         for a device.
+    like : str, optional
+        The family that is fitted first, and whose log-likelihood tells what to expect of this one.
     """
 
     first_components: int = 30
@@ -77,6 +79,7 @@ class SearchSpace:
     growth: float = 1.0
     start_up: float = 0.0
     most_on_device: int | None = None
+    like: str | None = None
 
     def seconds(self, n_rows: int, n_variables: int, n_components: int) -> float:
         """Return the approximate duration of a fit."""

@@ -171,14 +171,20 @@ def test_a_family_that_came_to_nothing_is_not_begun_again_without_more_time(
 
 
 def test_families_that_take_long_wait_for_what_they_promise_after_a_mark(search, monkeypatch):
-    """They used to have most of the time until the next mark, whatever they promise."""
-    takes = dict(zip(NETWORKS, (20.0, 50.0), strict=True))
+    """So do networks, however quick, unless they have a device of their own."""
+    takes = {"tree": 20.0, "blocks": 50.0}
+    for family in takes:
+        search.families.append(family)
+        search.climbs[family] = Climb(family, search.portfolio, 100)
     monkeypatch.setattr(Costs, "seconds_of", lambda self, one: takes.get(one.family, 1.0))
     begun = []
     monkeypatch.setattr(Search, "_make", lambda self, tasks, *rest, **more: begun.extend(tasks))
-    search._mark = 50.0
-    search._pass_mark()
-    assert [task.settings.family for task in begun] == [NETWORKS[0]]
+    for device, expected in ((None, ["tree"]), (object(), [*NETWORKS, "tree"])):
+        search.fitter.accelerator = device
+        search._mark = 50.0
+        search._pass_mark()
+        assert [task.settings.family for task in begun] == expected
+        begun.clear()
 
 
 def test_a_step_does_not_go_on_for_longer_than_there_is_time(search, seconds, monkeypatch):

@@ -167,6 +167,19 @@ def test_a_family_that_fails_is_noted_and_the_others_go_on(examples, monkeypatch
         alone.run()
 
 
+def test_networks_wait_for_what_others_give_if_there_are_any(examples, monkeypatch):
+    begun, fit = [], Fitter(examples, examples, rule=StopRule(max_iter=2)).fit(usual("urns"))
+    monkeypatch.setattr(
+        Fitter, "fit", lambda self, settings, *rest: begun.append(settings.family) or fit
+    )
+    for families, first in ((["neural tree", "urns"], "urns"), (["neural tree"], "neural tree")):
+        search = search_of(examples, examples, families, StopRule(max_iter=2), clock=Clock(1e9))
+        search.survey()
+        assert begun[-1] == first
+        assert ("neural tree" in search.notes) is (first == "urns")
+    assert "neural tree" not in begun[:-1]
+
+
 def test_compiling_is_not_part_of_a_share_of_the_time(examples):
     clock = Clock(100.0, lambda: 40.0)
     search = search_of(examples, examples, ["neural tree", "urns"])

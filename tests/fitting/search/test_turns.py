@@ -160,23 +160,3 @@ def test_networks_of_a_survey_have_all_the_time_that_they_need(monkeypatch):
     tasks = [Task(Settings(name, 2, 1.0), seconds=25.0) for name in ("neural tree", "neural urns")]
     Lanes(fitter, 1).run(tasks, Clock(30.0, lambda: 0.0), fairly=True)
     assert given == [25.0] * 2
-
-
-def test_families_that_cannot_begin_leave_their_part_of_the_survey_to_others(monkeypatch):
-    """Networks take a third of it, unless all of them need more than that to lead to anything."""
-    examples, given = examples_of(bound_clusters(300)), []
-    fitter = Fitter(examples, examples, rule=StopRule(max_iter=2))
-    quick = fitter.fit(Settings("urns", 2, 1.0))
-
-    def fit(self, settings, number, clock, n_jobs):
-        given.append(clock.left)
-        return quick
-
-    monkeypatch.setattr(Fitter, "fit", fit)
-    clock = Clock(30.0, lambda: 0.0)
-    tree, urns = (Task(Settings(name, 2, 1.0), seconds=25.0) for name in ("tree", "urns"))
-    for seconds, start_up, expected in ((25.0, 20.0, 15.0), (15.0, 2.0, 10.0)):
-        network = Task(Settings("neural tree", 8, 1.0), seconds=seconds, start_up=start_up)
-        Lanes(fitter, 1).run([tree, urns, network], clock, fairly=True)
-        assert given[0] == pytest.approx(expected)
-        given.clear()

@@ -30,13 +30,14 @@ STEPS = {"n_components": (4.0, 2.0), "learning_rate": (2.5, 1.6), "latent": (2.0
 TREE_STEPS = {**STEPS, "trees": (4.0, 2.0)}
 
 
-START_UP = 4.0
+START_UP = 3.0
 """Compile time in seconds, approximately."""
-POWER = 0.5
+POWER = 0.25
 """More rows need fewer passes, and more variables use a machine better."""
 
 
 def _space(
+    like: str,
     nanoseconds: float,
     power: float = 1.0,
     squared: float = 0.0,
@@ -52,6 +53,7 @@ def _space(
         squared=squared,
         growth=0.6,
         start_up=START_UP,
+        like=like,
     )
 
 
@@ -77,7 +79,7 @@ SPECS = (
         goes_on=later(f"{__name__}.anchored", "AnchoredTrees"),
         compact=later("exchangeable.families.trees.compact", "compact"),
         compact_model=later("exchangeable.families.trees.factored", "FactoredTrees"),
-        search=_space(6_000.0, POWER),
+        search=_space("urns", 117_000.0, POWER),
         **COMMON,
     ),
     FamilySpec(
@@ -91,7 +93,7 @@ SPECS = (
         settings=Neural("urns"),
         refits="urns",
         goes_on=later(f"{__name__}.anchored", "AnchoredUrns"),
-        search=_space(15.0, squared=0.08),
+        search=_space("urns", 15.0, squared=0.08),
         **COMMON,
     ),
     FamilySpec(
@@ -107,7 +109,7 @@ SPECS = (
         goes_on=later(f"{__name__}.anchored", "AnchoredTrees"),
         compact=later("exchangeable.families.trees.compact", "compact"),
         compact_model=later("exchangeable.families.trees.factored", "FactoredTrees"),
-        search=_space(13_500.0, POWER, steps=TREE_STEPS),
+        search=_space("tree", 234_000.0, POWER, steps=TREE_STEPS),
         **COMMON,
     ),
 )

@@ -213,10 +213,7 @@ class Lanes:
                     pass
                 training.result()
         else:
-            part = len(others) / max(1, len(tasks))
-            least = min((tasks[number].least for number in alone), default=0.0)
-            shared = fairly and least < (1.0 - part) * clock.left  # else there is none for `alone`
-            make(others, workers, clock.part(part) if shared else clock)
+            make(others, workers, clock)
             make(alone, 1, clock)
         return results
 

@@ -24,7 +24,7 @@ UNTRIED_GAIN, SURE = 1.2e-2, 0.5
 families it counts as in an average with what they gained."""
 BEHIND = 0.05
 """A network promises less by a factor of e for every such fraction by which the log-likelihood of
-the family that it is trained for is worse than the best."""
+the family that it is like is worse than the best."""
 TOLD, HOPELESS = 2, 0.05
 """A fit with fewer iterations says nothing about its family, which is treated as not tried, unless
 its log-likelihood is worse than the best by this fraction."""
@@ -93,9 +93,9 @@ def gain_of_another(search: "Search") -> float:
 
 
 def related(search: "Search", settings: Settings) -> float:
-    """Return the factor for a network whose family by EM is worse than others."""
-    portfolio, family = search.portfolio, settings.spec.refits
-    best, mine = portfolio.best_of(), portfolio.best_of(family) if settings.trained else None
+    """Return the factor for a family like one that is worse than others."""
+    portfolio, like = search.portfolio, settings.space.like
+    best, mine = portfolio.best_of(), portfolio.best_of(like) if like is not None else None
     if best is None or mine is None:
         return 1.0
     behind = (best.first.valid - mine.first.valid) / abs(best.first.valid)

@@ -184,23 +184,33 @@ class Search:
         self._given_up.clear()
         clock = self.deciding.part(SURVEY_SHARE)
         tasks = sorted((task for _, task in untried(self)), key=lambda task: task.seconds)
-        quick = [task for task in tasks if task.seconds <= QUICK * clock.left]
+        some = [task for task in tasks if not self._waits(task)]
+        quick = [task for task in some if task.seconds <= QUICK * clock.left]
         if quick and not self.over:
             self._make(quick, clock, fairly=True)
 
     def survey(self) -> None:
-        """Fit every family once, the fast ones first."""
+        """Fit every family once, the fast ones first, except those that wait."""
         tasks = self._first_tasks()
         if self.timed:
             prepare(self.fitter, [t.settings for t in tasks], self.clock, self.lanes.n_jobs)
             self._prepared = self.clock.now()
-        self._make(tasks, self.deciding.part(SURVEY_SHARE), fairly=True)
+        for waiting in (False, True):
+            some = [task for task in tasks if self._waits(task) == waiting]
+            if not self.portfolio.groups:
+                self._make(some, self.deciding.part(SURVEY_SHARE), fairly=True)
+            else:
+                self._note([(task, None) for task in some], fairly=True)
         if not self.portfolio.groups:
             if self.fitter.stop.is_set():
                 raise KeyboardInterrupt
             reasons = "; ".join(f"{name}: {why}" for name, why in self.notes.items())
             raise RuntimeError(f"no family could be fitted: {reasons}")
         self._note_round()
+
+    def _waits(self, task: Task) -> bool:
+        """Whether a family waits for what others give: on a CPU, networks take most of the time."""
+        return self.timed and task.settings.trained and not self.lanes.side_by_side
 
     def _first_tasks(self) -> list[Task]:
         """Return the first fit of every family, the fast ones first."""
