@@ -12,7 +12,7 @@ from exchangeable import Blocks
 from exchangeable.families import REGISTRY
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.search import lanes as searching_lanes
-from exchangeable.fitting.search import searching
+from exchangeable.fitting.search import searching, trials
 from exchangeable.fitting.search.climbs import Climb
 from exchangeable.fitting.search.lanes import Lanes, Task, share
 from exchangeable.fitting.search.portfolio import Portfolio
@@ -370,6 +370,7 @@ def test_networks_are_trained_beside_other_fits_where_they_have_a_device(
         return settings
 
     monkeypatch.setattr(Fitter, "fit", fit)
+    monkeypatch.setattr(trials, "DEVICE_WORTH", 0.0)
     fitter = Fitter(examples, examples, accelerator=object())
     tasks = [Task(Settings("urns", 2, 1.0)), Task(Settings(family, 8, 1.0))]
     results = Lanes(fitter, 1).run(tasks, Clock())
@@ -386,9 +387,10 @@ def test_networks_are_trained_beside_other_fits_where_they_have_a_device(
         Lanes(fitter, 1).run(tasks, Clock())
 
 
-def test_hidden_trees_make_their_passes_where_networks_are_trained(examples):
+def test_hidden_trees_make_their_passes_where_networks_are_trained(examples, monkeypatch):
     """The processor stands for the device: its sums are in single precision."""
     jax = pytest.importorskip("jax")
+    monkeypatch.setattr(trials, "DEVICE_WORTH", 0.0)
     here = Fitter(examples, examples, rule=StopRule(max_iter=4))
     there = replace(here, accelerator=jax.devices("cpu")[0])
     hidden, tree = usual("hidden tree"), usual("tree")
@@ -397,6 +399,22 @@ def test_hidden_trees_make_their_passes_where_networks_are_trained(examples):
     one, other = (fitter.fit(hidden) for fitter in (here, there))
     assert 0 < abs(one.valid - other.valid) < 1e-4
     assert Search(here, Lanes(here), ["hidden tree"]).climbs["hidden tree"].most <= 128
+
+
+def test_hidden_trees_leave_a_device_to_others_where_they_are_quick(examples, monkeypatch):
+    """There a program for every number of states would take longer to compile."""
+    fitter = Fitter(examples, examples, accelerator=object())
+    search = Search(fitter, Lanes(fitter), ["hidden tree"])
+    rows, few = examples.rows, REGISTRY["hidden tree"].search.first_components
+    more = min(64, search._most("hidden tree"))
+    assert few < more
+    for part, used in ((1.01, False), (0.99, True)):
+        many = replace(usual("hidden tree"), n_components=more)
+        seconds = many.space.seconds(rows.n_rows, rows.n_variables, more)
+        monkeypatch.setattr(trials, "DEVICE_WORTH", part * seconds)
+        assert (fitter.passes_device(many) is fitter.accelerator) is used
+        assert fitter.passes_device(replace(many, n_components=few)) is None
+        assert search.first("hidden tree").n_components == (more if used else few)
 
 
 @pytest.mark.parametrize(("share", "together"), [(10.0, 2), (1.5, 1), (0.5, 1)])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from exchangeable.fitting.em import StopRule
+from exchangeable.fitting.search import trials
 from exchangeable.fitting.search.costs import DEVICE_START_UP
 from exchangeable.fitting.search.lanes import OVERRUN, Lanes, Task, overrun
 from exchangeable.fitting.search.searching import Search
@@ -56,6 +57,7 @@ class Device:
 def device(monkeypatch):
     device = Device(examples_of(bound_clusters(300)))
     monkeypatch.setattr(Fitter, "fit", lambda *arguments: device.fit(*arguments))
+    monkeypatch.setattr(trials, "DEVICE_WORTH", 0.0)
     return device
 
 
@@ -103,6 +105,7 @@ def test_the_processor_goes_on_while_a_device_is_not_done(monkeypatch):
     search._mark = 1e9
     quick, made, enough = Fitter(examples, examples, rule=fitter.rule), [], threading.Event()
     enough.set()
+    monkeypatch.setattr(trials, "DEVICE_WORTH", 0.0)
 
     def fit(self, settings, number, clock, n_jobs):
         if settings.family == "hidden tree":

@@ -34,14 +34,13 @@ def prepare(fitter: Fitter, first: Sequence[Settings], clock: Clock, n_jobs: int
         StopRule(0.0, STEPS),
         device=fitter.device,
         em_device=fitter.em_device,
-        accelerator=fitter.accelerator,
         stop=fitter.stop,
         named=fitter.named,
     )
     for settings in first:
         if until.over or fitter.stop.is_set():
             return
-        if settings.trained or fitter.uses_accelerator(settings):
+        if settings.trained:
             continue
         small = replace(settings, n_components=min(N_COMPONENTS, settings.n_components))
         try:

@@ -289,12 +289,13 @@ class Search:
             k = max(k, min(rows, MORE * k))
         elif self.lanes.side_by_side and issubclass(spec.family, Trainer):
             k = space.most_components  # a device has room for all of them at once
-        elif self.lanes.side_by_side and space.most_on_device is not None:
-            k = max(k, space.most_on_device // LESS_THAN_MOST)
         k = max(1, min(k, self._most(family)))
         named = self.fitter.named.blocks and family in WITH_STATISTICS
         blocks = STATISTICS if named else "auto"
-        return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0, blocks)
+        first = Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0, blocks)
+        more = min((space.most_on_device or 0) // LESS_THAN_MOST, self._most(family))
+        other = replace(first, n_components=more)
+        return other if k < more and self.fitter.uses_accelerator(other) else first
 
     def _make(self, tasks: list[Task], clock: Clock, fairly: bool = False) -> None:
         """Run fits and join them with the others; the CPU does not wait for a device."""

@@ -31,6 +31,9 @@ FINER = 5
 """Fits to be averaged use a tolerance that is smaller by this factor."""
 LAST_SCORE = 0.5
 """Held-out rows are scored once more after the last iteration, which takes this part of one."""
+DEVICE_WORTH = 20.0
+"""EM of one family runs on a device, beside others on the CPU, if it would take at least this many
+seconds there: compiling programs takes about half of that, for every number of components."""
 SECOND_BEGINNING = 1.5
 """Duration of the first step of a family that starts from another's fit, relative to that fit's
 step."""
@@ -332,8 +335,11 @@ class Fitter:
 
     def passes_device(self, settings: Settings) -> Any:
         """Return the device on which EM runs its passes, None for the CPU."""
-        spared = self.accelerator is not None and settings.space.most_on_device is not None
-        return self.accelerator if spared else self.em_device
+        rows, space, k = self.examples.rows, settings.space, settings.n_components
+        if self.accelerator is None or space.most_on_device is None:
+            return self.em_device
+        worth = space.seconds(rows.n_rows, rows.n_variables, k) >= DEVICE_WORTH
+        return self.accelerator if worth else self.em_device
 
     def uses_accelerator(self, settings: Settings) -> bool:
         """Whether a fit occupies the accelerator and leaves the CPU free."""
