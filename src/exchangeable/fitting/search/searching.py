@@ -246,10 +246,11 @@ class Search:
         chosen, seconds = list[Task](), self.deciding.left
         in_time, effort = self._in_time(seconds), min(effort, seconds)
         for apart in (True, False):  # neither lane waits long for the other
-            left, first = effort, True
             here = self._lane(in_time, apart)
             long = last_chance(self, here, effort) if self.timed else None
-            for task in in_turn([task for _, task in here]) if long is None else [long]:
+            tasks = in_turn([task for _, task in here]) if long is None else [long]
+            left, first = effort, True
+            for task in tasks:
                 cost = self.costs.cost(task)
                 if cost <= left or first:
                     chosen.append(task)
