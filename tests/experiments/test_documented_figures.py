@@ -111,9 +111,9 @@ def test_mixtures_beside_the_papers_figures():
 def test_densities_are_those_of_the_committed_cells():
     rows, sets = read("results/beyond.csv"), cells("| plants")[1:]
     for first, model, budget in (
-        ("the default, 390 s, GPU, earlier search", "default", 390),
-        ("the default, 230 s, GPU", "default", 230),
+        ("the default, 240 s, no GPU", "default", 240),
         ("the default, 60 s, no GPU", "default", 60),
+        ("the default, 235 s, shared GPU", "default", 235),
         ("continuous mixture", "continuous mixture", 0),
     ):
         for name, text in zip(sets, cells(first)[1:], strict=True):
