@@ -9,8 +9,8 @@ from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.search.climbs import Climb
 from exchangeable.fitting.search.costs import FINER, Costs
 from exchangeable.fitting.search.lanes import COMPILED, Lanes, Task
+from exchangeable.fitting.search.portfolio import BEHIND
 from exchangeable.fitting.search.promises import (
-    BEHIND,
     FURTHER,
     LEAST_PART,
     SURE,
@@ -19,7 +19,6 @@ from exchangeable.fitting.search.promises import (
     gain_of_another,
     last_chance,
     neighbours,
-    related,
     unfinished,
     untried,
 )
@@ -84,7 +83,21 @@ def test_a_network_promises_less_if_its_family_by_em_is_behind(search):
     after = {task.settings.family: promise for promise, task in untried(search)}
     expected = np.exp(-0.5 / abs(best) / BEHIND)
     assert after["neural tree"] == pytest.approx(expected * before["neural tree"])
-    assert related(search, search.first("neural urns")) == 1.0
+    assert search.portfolio.chance_of("hidden tree") == 1.0
+
+
+def test_variations_of_families_far_behind_promise_less(search):
+    """Where they have no share; they used to be varied as often as others without one."""
+    search.families.append("tree")
+    search.climbs["tree"] = Climb("tree", search.portfolio, 100)
+    worth = abs(search.portfolio.best_of().first.valid)
+    promised = []
+    for behind in (0.0, 0.3):
+        search.portfolio.groups.pop(search.first("tree"), None)
+        add_a_fit(search, "tree", behind * worth)
+        search.portfolio.groups[search.first("tree")].share = 0.0
+        promised.append(search.climbs["tree"].expected() / abs(search.portfolio.worth))
+    assert promised[1] == pytest.approx(np.exp(-0.3 / BEHIND) * promised[0])
 
 
 def test_families_promise_what_others_gained_after_the_survey(search, monkeypatch):

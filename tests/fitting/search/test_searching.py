@@ -71,7 +71,8 @@ def test_fits_that_differ_in_shrinkage_alone_share_the_family_before(examples):
 def test_settings_are_scaled_within_limits():
     start = Settings("tree", 30, 8.0, 32.0)
     assert start.scaled("n_components", 2.5, 100).n_components == 75
-    assert start.scaled("n_components", 2.5, 50) is None
+    assert start.scaled("n_components", 2.5, 50).n_components == 50
+    assert start.scaled("n_components", 2.5, 30) is None
     assert start.scaled("pooling", 1e-4, 100) is None
     assert start.scaled("shrinkage", 0.25, 100).shrinkage == 8.0
     assert Settings("urns", 30, 8.0).scaled("shrinkage", 2.0, 100) is None

@@ -12,7 +12,8 @@ FIRST_GAIN, MOST_GAIN = 4e-3, 2e-2
 """Expected gain from varying the settings of a family, relative to its log-likelihood: initially,
 and at most, if variations have gained much before."""
 LEAST_WEIGHT = 0.02
-"""Families that are not part of the join yet are treated as if they had this share."""
+"""Families that are not part of the join yet are treated as if they had this share, or less if they
+are far behind."""
 UP, DOWN, AHEAD = 8.0, 0.5, 2.0
 """Expected gains of more components, of fewer, and of all past improvements combined, relative to
 other variations.
@@ -93,8 +94,7 @@ class Climb:
 
     def expected(self) -> float:
         """Return the gain for the join that is expected from all neighbours together."""
-        weight = max(self.portfolio.share_of(self.family), LEAST_WEIGHT)
-        return weight * self.gain * abs(self.portfolio.worth)
+        return self._weight * self.gain * abs(self.portfolio.worth)
 
     def extrapolated(self, settings: Settings) -> float:
         """Return the expected gain for the join of more components, from what fewer have gained.
@@ -118,8 +118,13 @@ class Climb:
         gained = best.first.valid - fewer.first.valid
         slope = gained / np.log(at.n_components / fewer.settings.n_components)
         more = np.log(settings.n_components / at.n_components)
-        weight = max(self.portfolio.share_of(self.family), LEAST_WEIGHT)
-        return float(max(0.0, weight * NEXT_GAIN * slope * more))
+        return float(max(0.0, self._weight * NEXT_GAIN * slope * more))
+
+    @property
+    def _weight(self) -> float:
+        """The share of the family, at least a small one."""
+        least = LEAST_WEIGHT * self.portfolio.chance_of(self.family)
+        return max(self.portfolio.share_of(self.family), least)
 
     def _more_or_fewer(self, best: Group) -> tuple[float, float]:
         """Return the relative expected gains of more and of fewer components."""

@@ -20,6 +20,9 @@ BYTES = 24.0
 """Approximate bytes per parameter, since models cache what they compute from it."""
 SECONDS_PER_BYTE = 2e-9
 """A join copies parameters several times."""
+BEHIND = 0.05
+"""A family is expected to gain less by a factor of e for every such fraction by which its
+log-likelihood is worse than the best."""
 MORE_TO_WEIGH = 1.5
 """The next join has more groups than the latest."""
 ENDLESS = Clock()
@@ -149,6 +152,18 @@ class Portfolio:
         """Return the group with the best first fit, of a family or of all."""
         some = [g for g in self.groups.values() if family in (None, g.settings.family)]
         return max(some, key=lambda group: group.first.valid) if some else None
+
+    def chance_of(self, family: str | None) -> float:
+        """Return 1 for the best family, less for others the worse they are; 1 if not fitted yet.
+
+        This is what a family can be expected to gain that is not part of the join yet, in
+        proportion.
+        """
+        best, mine = self.best_of(), self.best_of(family)
+        if best is None or mine is None:
+            return 1.0
+        behind = (best.first.valid - mine.first.valid) / abs(best.first.valid)
+        return float(np.exp(-behind / BEHIND))
 
     def share_of(self, family: str) -> float:
         """Return the total share of a family's groups."""

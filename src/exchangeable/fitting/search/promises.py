@@ -8,7 +8,6 @@ import numpy as np
 
 from exchangeable.fitting.search.lanes import Task
 from exchangeable.fitting.search.portfolio import Group
-from exchangeable.fitting.search.trials import Settings
 
 if TYPE_CHECKING:
     from exchangeable.fitting.search.searching import Search
@@ -22,9 +21,6 @@ LEAST_PART = 0.02
 UNTRIED_GAIN, SURE = 1.2e-2, 0.5
 """Expected gain of another family before any has joined since the survey, and how many such
 families it counts as in an average with what they gained."""
-BEHIND = 0.05
-"""A network promises less by a factor of e for every such fraction by which the log-likelihood of
-the family that it is like is worse than the best."""
 TOLD, HOPELESS = 2, 0.05
 """A fit with fewer iterations says nothing about its family, which is treated as not tried, unless
 its log-likelihood is worse than the best by this fraction."""
@@ -79,7 +75,8 @@ def untried(search: "Search") -> list[Promise]:
     for settings in map(search.first, search.families):
         task = search.costs.first_task(settings, search.costs.seconds_of(settings))
         if not search.climbs[settings.family].tried and task.least < most:
-            part = related(search, settings) * gain_of_another(search)
+            like = settings.space.like
+            part = gain_of_another(search) * search.portfolio.chance_of(like)
             gain = part * abs(search.portfolio.worth)
             brief = replace(task, seconds=min(task.seconds, most))
             found.append((gain / search.costs.cost(task), brief))
@@ -90,16 +87,6 @@ def gain_of_another(search: "Search") -> float:
     """Return what another family is expected to gain, relative to the log-likelihood."""
     gains = search.gains.values()
     return (SURE * UNTRIED_GAIN + sum(gains)) / (SURE + len(gains))
-
-
-def related(search: "Search", settings: Settings) -> float:
-    """Return the factor for a family like one that is worse than others."""
-    portfolio, like = search.portfolio, settings.space.like
-    best, mine = portfolio.best_of(), portfolio.best_of(like) if like is not None else None
-    if best is None or mine is None:
-        return 1.0
-    behind = (best.first.valid - mine.first.valid) / abs(best.first.valid)
-    return float(np.exp(-behind / BEHIND))
 
 
 def unfinished(search: "Search") -> list[Promise]:

@@ -142,11 +142,14 @@ class Settings:
     def scaled(self, name: str, factor: float, most: int) -> "Settings | None":
         """Return the settings with one of them scaled, None if that is out of range.
 
+        The number of components is at most `most`.
+
         >>> Settings("urns", 30, 8.0).scaled("n_components", 2.5, 500)
         Settings(family='urns', n_components=75, pooling=8.0, shrinkage=0.0, blocks='auto', own=())
         """
         if name == "n_components":
             k = round(self.n_components * factor)
+            k = min(k, most) if self.n_components < most else k
             same = k == self.n_components or not 1 <= k <= most
             return None if same else replace(self, n_components=k)
         if name in ("pooling", "shrinkage"):
