@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from em_families import BY_EM
-from exchangeable import Blocks
+from exchangeable import Blocks, ExchangeableDensity
 from exchangeable.families import REGISTRY
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.search import lanes as searching_lanes
@@ -470,6 +470,15 @@ def test_a_search_with_more_time_begins_as_one_with_less(examples, monkeypatch):
         assert later >= worth
     for (less, _), (more, _) in itertools.pairwise(runs[1:]):
         assert more[: len(less) - 1] == less[:-1]  # the last one was perhaps the longest to fit in
+
+
+@pytest.mark.parametrize("budget", [None, 2.0])
+def test_rows_that_are_certain_are_fitted_too(budget):
+    """Their log-likelihood is exactly 0, of which nothing is a fraction."""
+    density = ExchangeableDensity(
+        ["urns", "tree"], alpha=1e-15, time_budget=budget, random_state=0, max_components=4
+    )
+    assert density.fit(np.zeros((200, 2), dtype=np.uint8)).valid_score_ == 0.0
 
 
 def test_the_join_is_the_best_that_there_was(examples):

@@ -143,23 +143,19 @@ def test_a_network_that_is_longer_than_thought_leaves_a_fifth_of_the_time_to_oth
     assert overrun(Task(Settings("neural tree", 8, 1.0), seconds=20.0), clock).left == 60.0
 
 
-def test_first_fits_of_a_survey_do_not_take_many_times_what_they_were_thought_to(monkeypatch):
-    """However much of the time would be theirs."""
+@pytest.mark.parametrize(
+    ("families", "left", "seconds", "expected"),
+    [
+        (("tree", "urns"), 100.0, 4.0, OVERRUN * 4.0),
+        (("neural tree", "neural urns"), 30.0, 25.0, 25.0),
+    ],
+)
+def test_how_long_first_fits_of_a_survey_may_take(families, left, seconds, expected, monkeypatch):
+    """Not many times what they were thought to; networks have all the time that they need."""
     examples, given = examples_of(bound_clusters(300)), []
     fitter = Fitter(examples, examples, rule=StopRule(max_iter=2))
     quick = fitter.fit(Settings("urns", 2, 1.0))
     monkeypatch.setattr(Fitter, "fit", lambda self, *task: given.append(task[2].left) or quick)
-    tasks = [Task(Settings(name, 2, 1.0), seconds=4.0) for name in ("tree", "urns")]
-    Lanes(fitter, 1).run(tasks, Clock(100.0, lambda: 0.0), fairly=True)
-    assert given == [OVERRUN * 4.0] * 2
-
-
-def test_networks_of_a_survey_have_all_the_time_that_they_need(monkeypatch):
-    """Two that are cut short at half of it are worth less than one."""
-    examples, given = examples_of(bound_clusters(300)), []
-    fitter = Fitter(examples, examples, rule=StopRule(max_iter=2))
-    quick = fitter.fit(Settings("urns", 2, 1.0))
-    monkeypatch.setattr(Fitter, "fit", lambda self, *task: given.append(task[2].left) or quick)
-    tasks = [Task(Settings(name, 2, 1.0), seconds=25.0) for name in ("neural tree", "neural urns")]
-    Lanes(fitter, 1).run(tasks, Clock(30.0, lambda: 0.0), fairly=True)
-    assert given == [25.0] * 2
+    tasks = [Task(Settings(name, 2, 1.0), seconds=seconds) for name in families]
+    Lanes(fitter, 1).run(tasks, Clock(left, lambda: 0.0), fairly=True)
+    assert given == [expected] * 2

@@ -23,6 +23,7 @@ SECONDS_PER_BYTE = 2e-9
 BEHIND = 0.05
 """A family is expected to gain less by a factor of e for every such fraction by which its
 log-likelihood is worse than the best."""
+LEAST_WORTH = 1e-300
 MORE_TO_WEIGH = 1.5
 """The next join has more groups than the latest."""
 ENDLESS = Clock()
@@ -110,6 +111,15 @@ class Group:
         }
 
 
+def relative(gain: float, worth: float) -> float:
+    """Return a gain as a fraction of a log-likelihood, which is 0 where every row is certain.
+
+    >>> relative(1.0, -4.0), relative(0.0, 0.0)
+    (0.25, 0.0)
+    """
+    return gain / max(abs(worth), LEAST_WORTH)
+
+
 def _running_average(fits: list[Fit]) -> FloatArray:
     """Return log-probabilities of rows under the average of the first, the first two, … fits."""
     each = np.stack([fit.each for fit in fits])
@@ -162,7 +172,7 @@ class Portfolio:
         best, mine = self.best_of(), self.best_of(family)
         if best is None or mine is None:
             return 1.0
-        behind = (best.first.valid - mine.first.valid) / abs(best.first.valid)
+        behind = relative(best.first.valid - mine.first.valid, best.first.valid)
         return float(np.exp(-behind / BEHIND))
 
     def share_of(self, family: str) -> float:

@@ -23,7 +23,7 @@ from exchangeable.families.contract import Trainer
 from exchangeable.fitting.search.climbs import Climb
 from exchangeable.fitting.search.costs import Costs
 from exchangeable.fitting.search.lanes import Lanes, Result, Task, in_turn
-from exchangeable.fitting.search.portfolio import Portfolio
+from exchangeable.fitting.search.portfolio import Portfolio, relative
 from exchangeable.fitting.search.preparing import prepare
 from exchangeable.fitting.search.promises import (
     Promise,
@@ -353,7 +353,7 @@ class Search:
         if made:
             self.portfolio.weigh(self.clock)
             if self.rounds:
-                gained = max(0.0, self.portfolio.worth - before) / abs(before)
+                gained = relative(max(0.0, self.portfolio.worth - before), before)
                 self.gains |= {name: gained / len(new) for name in new}
             self.report(self)
 
