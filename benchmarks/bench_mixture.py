@@ -73,12 +73,17 @@ def stepmix(n_iterations, n_components=20):
     )
 
 
-def per_iteration(make, X, few=2, many=14, starts=1):
-    """Return wall and processor seconds per iteration: the extra time of many over few."""
-    timed(make(few), X)
-    seconds = [(timed(make(few), X), timed(make(many), X)) for _ in range(REPEATS)]
-    short, long = np.min(seconds, axis=0)
-    return np.maximum(long - short, 1e-9) / (many - few) / starts
+def per_iteration(makers, X, few=2, many=14):
+    """Return wall and processor seconds per iteration of each: the extra time of many over few.
+
+    They take turns, so that a busy machine slows all of them.
+    """
+    for make in makers:
+        timed(make(few), X)
+    turns = range(REPEATS)
+    seconds = [[(timed(make(few), X), timed(make(many), X)) for make in makers] for _ in turns]
+    short, long = np.moveaxis(np.min(seconds, axis=0), 1, 0)
+    return np.maximum(long - short, 1e-9) / (many - few)
 
 
 def check_same_model() -> None:
@@ -102,15 +107,17 @@ def against_stepmix() -> None:
         "naive Bayes": ("independent", 1),
     }
     print("set        rows x variables  StepMix            | " + "  ".join(columns))
+    makers = [stepmix] + [
+        lambda n, b=blocks, i=starts: ours(b, n, n_init=i, n_jobs=1)
+        for blocks, starts in columns.values()
+    ]
     for name in [s for s in sys.argv[1:] if s in SETS] or SETS:
         X = fetch_density(name).train
         with threadpool_limits(1):
-            peer = per_iteration(stepmix, X, 1, 5)
+            peer, *each = per_iteration(makers, X)
         lines, cells = [(name, len(X), "StepMix", *peer)], []
-        for title, (blocks, starts) in columns.items():
-            seconds = per_iteration(
-                lambda n, b=blocks, i=starts: ours(b, n, n_init=i, n_jobs=1), X, starts=starts
-            )
+        for (title, (_, starts)), total in zip(columns.items(), each, strict=True):
+            seconds = total / starts
             faster = peer / seconds
             lines.append((name, len(X), title, *seconds))
             cells.append(
@@ -126,11 +133,14 @@ def against_stepmix() -> None:
 
 
 def with_default_threads() -> None:
-    """Print wall milliseconds per iteration of the sweep and of the peer, each with its threads."""
+    """Print wall milliseconds per iteration of the sweep and of the peer, each with its threads.
+
+    They do not take turns: the peer's threads go on spinning for a while when they have ended.
+    """
     for name in [s for s in sys.argv[1:] if s in SETS] or SETS:
         X = fetch_density(name).train
-        peer = per_iteration(stepmix, X, 1, 5)[0]
-        own = per_iteration(lambda n: ours("welch", n), X)[0]
+        peer = per_iteration([stepmix], X)[0][0]
+        own = per_iteration([lambda n: ours("welch", n)], X)[0][0]
         print(
             f"{name:9} StepMix {peer * 1e3:6.1f} ms   sweep {own * 1e3:5.1f} ms"
             f"   ({peer / own:4.1f} x)",
@@ -187,7 +197,7 @@ def growth() -> None:
                 components, blocks="welch", tol=0.0, max_iter=n, init="random", random_state=0
             )
 
-        return per_iteration(make, X)[0]
+        return per_iteration([make], X)[0][0]
 
     cases = {
         "rows": [(n, n_ones, k) for n in (4_000, 8_000, 16_000, 32_000)],
