@@ -307,3 +307,9 @@ def test_a_fit_to_be_averaged_is_thought_to_take_as_long_as_others_did(search):
     for seconds in (4.0, 6.0):
         group.add(replace(group.first, seconds=seconds), search.fitter.valid.weights)
     assert search.costs.further(group) == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("family", ["hidden tree", "neural tree"])
+def test_a_fit_to_be_averaged_takes_no_longer_if_passes_are_counted(search, family):
+    group = add_cut_short(search, family, 20, 0.01)
+    assert search.costs.further(group) == search.costs.seconds_of(group.settings)

@@ -18,7 +18,7 @@ FASTER_ON_DEVICE = 8.0
 DEVICE_START_UP = 8.0
 """Approximate compile time of a device program in seconds."""
 FINER = 2.0
-"""A fit to be averaged converges further than a first one, and takes this many times longer."""
+"""A fit to be averaged converges further than a first one, which takes this many times longer."""
 SLOWER = 1.25
 """The time grows with the number of components by this power of the family's own estimate."""
 
@@ -127,7 +127,8 @@ class Costs:
         """Return how long one more fit of a group takes that is to be averaged."""
         known = group.further
         if known is None or not self.clock.limited:
-            return FINER * self.seconds_of(group.settings)
+            finer = FINER if group.settings.converges else 1.0
+            return finer * self.seconds_of(group.settings)
         return known
 
     def again(self, group: Group) -> float:

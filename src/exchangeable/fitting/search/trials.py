@@ -13,7 +13,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.families import family_named, with_statistics
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.contract import FamilySpec, SearchSpace, Trainer
+from exchangeable.families.contract import Family, FamilySpec, SearchSpace, Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule
@@ -97,6 +97,12 @@ class Settings:
     def trained(self) -> bool:
         """Whether it is trained, which occupies a device or all cores."""
         return issubclass(self.spec.family, Trainer)
+
+    @property
+    def converges(self) -> bool:
+        """Whether its fits run until they converge, and not for a number of passes over rows."""
+        family = self.spec.family
+        return not issubclass(family, Trainer) and family.steps is Family.steps
 
     @property
     def shape(self) -> tuple[tuple[str, int], ...]:
