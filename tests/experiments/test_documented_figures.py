@@ -111,9 +111,9 @@ def test_mixtures_beside_the_papers_figures():
 def test_densities_are_those_of_the_committed_cells():
     rows, sets = read("results/beyond.csv"), cells("| plants")[1:]
     for first, model, budget in (
-        ("the default, 240 s, no GPU", "default", 240),
+        ("the default, 480 s, no GPU", "default", 480),
         ("the default, 60 s, no GPU", "default", 60),
-        ("the default, 235 s, shared GPU", "default", 235),
+        ("the default, 600 s, shared GPU", "default", 600),
         ("continuous mixture", "continuous mixture", 0),
     ):
         for name, text in zip(sets, cells(first)[1:], strict=True):
@@ -122,4 +122,5 @@ def test_densities_are_those_of_the_committed_cells():
                 for row in rows
                 if (row["dataset"], row["model"], float(row["budget"])) == (name, model, budget)
             ]
-            assert close(text, sum(tests) / len(tests)), (first, name)
+            found = close(text, sum(tests) / len(tests)) if tests else not text
+            assert found, (first, name)
