@@ -34,9 +34,9 @@ versions had been seen; all changes were chosen by training and validation rows.
   continuous mixture ran there too (`--models "{PAPERS}" "{CONTINUOUS}"`).
 - The cells of 235 and 600 seconds ran sixteen processes at once, one thread each, on a machine with
   16 cores and one GPU, which they shared (`--processes 16`). With 600 seconds msweb, cwebkb and
-  c20ng are missing: the machine had to be given back while their test rows were scored. In the cells
-  of 235 seconds hidden trees waited for the networks of all sixteen; since then, hidden trees that
-  are quick on a CPU are left to it.
+  c20ng are missing: the machine had to be given back while their test rows were scored. In the
+  cells of 235 seconds hidden trees waited for the networks of all sixteen; since then, hidden trees
+  that are quick on a CPU are left to it.
 - Cells of earlier versions of the search, with 30 to 390 seconds, have been removed.
 
 - The default is `ExchangeableDensity(time_budget=…, random_state=seed).fit(train, X_valid=valid)`,
@@ -52,7 +52,7 @@ versions had been seen; all changes were chosen by training and validation rows.
 - {CONTINUOUS}: our re-run of *Continuous Mixtures of Tractable Probabilistic Models* (Correia et
   al., AAAI 2023) with independent components: latent dimension 4, 1,024 points per step, batches of
   128, learning rate 0.001, 8,192 components after training, stopped by the validation rows.
-- HCLT (pyjuice): `benchmarks/peer_hclt.py` on the same H200, sixteen processes side by side, about
+- HCLT (pyjuice): `benchmarks/peer_hclt.py` on one H200, sixteen processes side by side, about
   195 seconds per set: hidden Chow-Liu trees with 32, 64, 128 and 256 states by mini-batch EM with a
   decreasing step size, and the best size again with pyjuice's Anemone; validation rows choose.
   Published figures of HCLT are better on most sets, so this is not the best it can do.
