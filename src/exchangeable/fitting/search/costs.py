@@ -18,7 +18,7 @@ FASTER_ON_DEVICE = 8.0
 DEVICE_START_UP = 8.0
 """Approximate compile time of a device program in seconds."""
 FINER = 2.0
-"""A fit to be averaged converges further than a first one, which takes this many times longer."""
+"""A fit to be averaged takes this many times longer than a first one if it converges further."""
 SLOWER = 1.25
 """The time grows with the number of components by this power of the family's own estimate."""
 
