@@ -77,8 +77,8 @@ class Examples:
         return float(self.weights.sum())
 
     @cached_property
-    def ones_and_holes(self) -> Rows:
-        """The rows as lists of ones, with a hole of variable j as one of variable n + j."""
+    def ones_and_holes(self) -> "Examples":
+        """The same rows, complete: each hole of variable j is a one of variable n + j."""
         assert self.holes is not None
         n = self.rows.n_variables
         ones, gaps = listed(self.rows), listed(self.holes)
@@ -86,7 +86,10 @@ class Examples:
         row = np.concatenate([np.repeat(np.arange(ones.n_rows), each) for each in lengths])
         order = np.argsort(row, kind="stable")
         indices = np.concatenate([ones.indices, gaps.indices + np.int32(n)])[order]
-        return Rows(ones.n_rows, 2 * n, NO_BITS, ones.indptr + gaps.indptr, indices)
+        rows = Rows(ones.n_rows, 2 * n, NO_BITS, ones.indptr + gaps.indptr, indices)
+        codes = encoded(rows, 1.0)
+        columns = by_variable(rows) if codes is None else None
+        return Examples(rows, self.weights, self.clamp, codes=codes, columns=columns)
 
     @cached_property
     def open_words(self) -> tuple[Words, Words]:
@@ -94,7 +97,7 @@ class Examples:
         assert self.holes is not None
         ones = Words.of(self.rows)
         holes = Words.in_order(self.holes, np.argsort(ones.position))
-        return ones, Words(ones.words | holes.words, ones.position)
+        return ones.short(), Words(ones.words | holes.words, ones.position).short()
 
     def parts(self, steps_per_row: float, partial_bytes: int = 1) -> list[tuple[int, int]]:
         """Divide the rows, by the shape of the data alone, into parts large enough for a thread.
@@ -290,10 +293,10 @@ def listed(rows: Rows) -> Rows:
     return Rows(rows.n_rows, rows.n_variables, NO_BITS, indptr, indices)
 
 
-def encoded(rows: Rows) -> Codes | None:
-    """Return listed rows as codes, if there are far fewer codes than ones."""
+def encoded(rows: Rows, least: float = WORTH_CODING) -> Codes | None:
+    """Return listed rows as codes, if they have at least this many times fewer codes than ones."""
     n_codes = -(-rows.n_variables // CODE_BITS)
-    if not rows.indptr.size or n_codes * rows.n_rows * WORTH_CODING > rows.indices.size:
+    if not rows.indptr.size or n_codes * rows.n_rows * least > rows.indices.size:
         return None
     return Codes.of(rows)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.blocks.bundles import gather
 from exchangeable.families.common.posteriors import settle
-from exchangeable.runtime.kernels.bits import popcount, short_popcount
+from exchangeable.runtime.kernels.bits import short_popcount
 from exchangeable.runtime.kernels.cache import compiled
 from exchangeable.runtime.kernels.loops import fill, helper, inlined
 from exchangeable.runtime.kernels.vectors import TILE, logarithm, single_power, vectorise
@@ -81,13 +81,17 @@ def count_masked(words, masks, bundles, classes, piece):  # type: ignore[no-unty
 
 
 @inlined
-def _add_ones(words, begin, end, masks, mask, count):  # type: ignore[no-untyped-def]
-    """Write the number of ones of the rows begin..end under several masks."""
-    fill(count, np.uint64(0))
-    for i in range(masks.size):
-        one, bits = words[masks[i], begin:end], mask[i]
-        for r in range(one.size):
-            count[r] += popcount(one[r] & bits)
+def _add_ones(words, mask, count):  # type: ignore[no-untyped-def]
+    """Add the numbers of ones of words under a mask."""
+    for r in range(words.size):
+        count[r] += short_popcount(words[r] & mask)
+
+
+@inlined
+def _state(possible, on):  # type: ignore[no-untyped-def]
+    """Return n(n + 1)/2 + c of n possible ones and c known ones, by operations on 16 bits alone."""
+    unit = np.uint16(1)
+    return ((possible >> unit) + (possible & unit)) * (possible | unit) + on
 
 
 @_compile
@@ -95,36 +99,36 @@ def count_states(ones, possible, masks, bundles, classes, piece):  # type: ignor
     """Write the numbers of rows with missing entries, from states (see `hole_states`).
 
     `ones` are the words of the entries known to be on, `possible` those of ones and missing
-    entries.
+    entries. A vector holds most rows if every operation is on as many bits as words and numbers.
     """
     first, last, offset, numbers = piece
-    first_mask, word, mask = masks
+    first_mask, word, mask, _ = masks
     order, worth, first_bundle, first_block, _ = bundles
-    number, on = np.empty(COUNT_TILE, np.uint64), np.empty(COUNT_TILE, np.uint64)
-    at_most, unit = np.empty(COUNT_TILE, np.uint64), np.uint64(1)
+    on, at_most = np.empty(COUNT_TILE, np.uint16), np.empty(COUNT_TILE, np.uint16)
     for begin in range(first, last, COUNT_TILE):
         end = min(begin + COUNT_TILE, last)
         for y in classes:
             for g in range(first_bundle[y], first_bundle[y + 1]):
-                fill(number, np.uint64(0))
+                number = numbers[g, begin - offset : end - offset]
+                fill(number, 0)
                 for i in range(first_block[g], first_block[g + 1]):
-                    m, last_mask = first_mask[order[i]], first_mask[order[i] + 1]
-                    if last_mask - m == 1:  # most blocks: no need to write the counts down
-                        one, open_ = ones[word[m], begin:end], possible[word[m], begin:end]
-                        for r in range(one.size):
-                            n = popcount(open_[r] & mask[m])
-                            state = (n * (n + unit) >> unit) + popcount(one[r] & mask[m])
-                            number[r] += state * worth[i]
+                    m, last_mask = first_mask[order[i]], first_mask[order[i] + 1] - 1
+                    one, open_ = ones[word[m], begin:end], possible[word[m], begin:end]
+                    bits, value = mask[m], numbers.dtype.type(worth[i])
+                    if m == last_mask:  # most blocks: no need to write the counts down
+                        for r in range(number.size):
+                            n, c = short_popcount(open_[r] & bits), short_popcount(one[r] & bits)
+                            number[r] += _state(n, c) * value
                         continue
-                    of_block = slice(m, last_mask)
-                    _add_ones(ones, begin, end, word[of_block], mask[of_block], on)
-                    _add_ones(possible, begin, end, word[of_block], mask[of_block], at_most)
-                    for r in range(end - begin):
-                        n = at_most[r]
-                        number[r] += ((n * (n + unit) >> unit) + on[r]) * worth[i]
-                out = numbers[g, begin - offset : end - offset]
-                for r in range(out.size):
-                    out[r] = number[r]
+                    fill(on, np.uint16(0))
+                    fill(at_most, np.uint16(0))
+                    for k in range(m + 1, last_mask + 1):
+                        _add_ones(ones[word[k], begin:end], mask[k], on)
+                        _add_ones(possible[word[k], begin:end], mask[k], at_most)
+                    for r in range(number.size):
+                        n = numbers.dtype.type(at_most[r] + short_popcount(open_[r] & bits))
+                        c = numbers.dtype.type(on[r] + short_popcount(one[r] & bits))
+                        number[r] += _state(n, c) * value
 
 
 @_compile

@@ -21,27 +21,33 @@ LONG_BITS = 64
 
 
 class Masks(NamedTuple):
-    """Blocks as masks: those of block b start at ``first[b]``; mask i is for ``word[i]``."""
+    """Blocks as masks of short words.
+
+    Attributes
+    ----------
+    first : array of shape (n_blocks + 1,)
+        The first mask of each block.
+    word, mask : arrays of shape (n_masks,)
+        The word and the bits of each mask.
+    n_long : int
+        The number of masks if words were long.
+    """
 
     first: IntArray
     word: IntArray
-    mask: npt.NDArray[np.uint64]
+    mask: npt.NDArray[np.uint16]
+    n_long: int
 
     @classmethod
     def of(cls, words: Words, layout: Tables) -> Self:
         """Return the masks of the blocks of all classes."""
         n_blocks = layout.starts.size
-        whole = np.zeros((n_blocks, words.words.shape[0]), dtype=np.uint64)
-        _make_masks(layout.labels, words.position, LONG_BITS, whole)
+        whole = np.zeros((n_blocks, words.words.shape[0]), dtype=np.uint16)
+        _make_masks(layout.labels, words.position, SHORT_BITS, whole)
         first = np.zeros(n_blocks + 1, dtype=np.int64)
-        word, mask = np.empty(whole.size, dtype=np.int64), np.empty(whole.size, dtype=np.uint64)
-        n_masks = _list_masks(whole, first, word, mask)
-        return cls(first, word[:n_masks], mask[:n_masks])
-
-    @property
-    def n_long(self) -> int:
-        """Number of masks."""
-        return self.word.size
+        word, mask = np.empty(whole.size, dtype=np.int64), np.empty(whole.size, dtype=np.uint16)
+        n_long = _list_masks(whole, first, word, mask)
+        return cls(first, word[: first[-1]], mask[: first[-1]], n_long)
 
 
 class WeightedMasks(NamedTuple):
@@ -89,15 +95,18 @@ def _make_masks(labels, position, n_bits, masks):  # type: ignore[no-untyped-def
 
 @_compile
 def _list_masks(whole, first_mask, word, mask):  # type: ignore[no-untyped-def]
-    """List the masks that have a bit, block after block, and return their number."""
-    n_masks = 0
+    """List the masks that have a bit, block after block; return their number for long words."""
+    n_masks, n_long, per_long = 0, 0, LONG_BITS // SHORT_BITS
     for b in range(whole.shape[0]):
+        last = -1
         for w in range(whole.shape[1]):
             if whole[b, w]:
                 word[n_masks], mask[n_masks] = w, whole[b, w]
                 n_masks += 1
+                n_long += w // per_long != last
+                last = w // per_long
         first_mask[b + 1] = n_masks
-    return n_masks
+    return n_long
 
 
 @_compile

@@ -229,7 +229,8 @@ class BlockModel(Model):
         """Return the moments of rows, as in `Sums`, with expectations for missing entries."""
         examples, tables = data.examples, self.made_tables
         if passes.is_linear(tables):
-            return holes.single_moments(examples, posterior * (posterior > least), tables)
+            kept = posterior * (posterior > least)
+            return holes.single_moments(examples, kept, tables, data.n_jobs)
         states = HoleStates.of(tables) if holes.few_states(tables) else None
         if states is None or examples.holes is None or not examples.holes.bits.size:
             return super().expected_moments(data, posterior, least)
@@ -390,14 +391,12 @@ def known_sums(
     examples: Examples, posterior: FloatArray
 ) -> list[tuple[float, FloatArray, FloatArray | float]]:
     """Return the weight of each class, and of its rows with each variable on, or missing."""
-    totals = examples.weights @ posterior
-    seen_on = holes.sums_over(examples, examples.rows, posterior)
-    unknown: Any = [0.0] * totals.size
-    if examples.holes is not None:
-        unknown = holes.sums_over(examples, examples.holes, posterior).T
+    n, totals = examples.rows.n_variables, examples.weights @ posterior
+    entries = holes.entry_moments(examples, posterior)[0].T
+    unknown: Any = [0.0] * totals.size if examples.holes is None else entries[:, n:]
     return [
         (float(total), on, hidden)
-        for total, on, hidden in zip(totals, seen_on.T, unknown, strict=True)
+        for total, on, hidden in zip(totals, entries[:, :n], unknown, strict=True)
     ]
 
 

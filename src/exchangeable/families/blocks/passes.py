@@ -307,16 +307,17 @@ def _score_singles(
 ) -> Posteriors:
     off = 2 * tables.labels.astype(np.int64)
     low, high = tables.values[off], tables.values[off + 1]
-    return _score_linear(examples, log_prior + low.sum(axis=0), high - low, log_prior, n_jobs)
+    return score_linear(examples, log_prior + low.sum(axis=0), high - low, log_prior, n_jobs)
 
 
-def _score_linear(
+def score_linear(
     examples: Examples,
     base: FloatArray,
     slope: FloatArray,
     log_prior: FloatArray,
     n_jobs: int | None,
 ) -> Posteriors:
+    """Return the posteriors of rows whose scores are a base plus slopes over their ones."""
     codes = examples.codes
     posterior = np.empty((log_prior.size, examples.rows.n_rows))
     priors = RowPriors(examples.weights, examples.clamp, log_prior)

@@ -75,6 +75,22 @@ def test_moments_are_those_of_all_completions(
     np.testing.assert_allclose(by_marginals, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("n_large", [100, 400])
+def test_moments_of_more_rows_than_are_added_at_a_time(n_large: int) -> None:
+    """Rows have several words, and the numbers of a block of 400 variables need 32 bits."""
+    rng = np.random.default_rng(5)
+    n_variables = n_large + 30
+    large = [0] * n_large + [1 + j // 3 for j in range(30)]
+    mixed = list(rng.permutation(large))
+    examples = holed(rng, 1500, n_variables)
+    model = blocks(rng, [large, mixed])
+    posterior = rng.dirichlet(np.full(2, 0.2), examples.rows.n_rows)
+    data = InMemory(examples)
+    found = model.expected_moments(data, posterior, LEAST)
+    by_marginals = super(BlockModel, model).expected_moments(data, posterior, LEAST)
+    np.testing.assert_allclose(found, by_marginals, rtol=1e-10)
+
+
 def test_moments_of_listed_rows() -> None:
     """Rows with many variables are not packed, and their marginals are summed."""
     rng = np.random.default_rng(4)

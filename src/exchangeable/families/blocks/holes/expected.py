@@ -10,102 +10,111 @@ state and none per row.
 from typing import NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.blocks.bundles import Bundles
-from exchangeable.families.blocks.holes.states import WIDEST, HoleStates
+from exchangeable.families.blocks.holes.states import WIDEST, HoleStates, lengths_of
 from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common.moments import one_class_per_line
 from exchangeable.families.common.tables import Tables
 from exchangeable.partitions import log_factorials
-from exchangeable.runtime.kernels.bits import popcount
-from exchangeable.runtime.kernels.cache import compiled
-from exchangeable.runtime.kernels.loops import copy, fill
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
+from exchangeable.runtime.kernels.loops import copy, fill, helper
 from exchangeable.runtime.kernels.vectors import TILE, exponential
 from exchangeable.runtime.threads import row_ranges, run
 
 _compile = compiled()
+_sums = for_kernels(fastmath={"reassoc"})
+"""For sums that vector instructions may add up in another order."""
 
 CLASSES_TOGETHER = 5
 """Number of classes whose moments are summed by one call."""
+ROOM = 768
+"""Number of rows of a class that are added at a time, at most: they stay in the nearest cache."""
 STEPS = 4
 """Steps of EM in which the counts of new blocks converge."""
 
 
-class BlocksOfAll(NamedTuple):
-    """The blocks of all classes.
-
-    Attributes
-    ----------
-    first_block : array of shape (n_classes + 1,)
-        The blocks of class y are ``first_block[y]..first_block[y + 1] - 1``.
-    labels : array of shape (n_classes, n_variables)
-        The block of each variable, numbered in its class.
-    """
-
-    first_block: IntArray
-    labels: IntArray
-
-
 class Chances(NamedTuple):
-    """The probability of a missing entry being on, for every block and number of its bundle.
+    """The probability of a missing entry being on, for every state of every block.
 
     Attributes
     ----------
-    bundle : array of shape (n_blocks,)
-        The bundle of each block.
-    starts : array of shape (n_blocks,)
-        The start of the probabilities of each block.
-    of_number : array
-        P(a missing entry of the block is on | number of the bundle).
+    starts, sizes : array of shape (n_blocks,)
+        Start and number of the states of each block.
+    of_state : array
+        P(a missing entry of the block is on | state).
     """
 
-    bundle: IntArray
     starts: IntArray
-    of_number: FloatArray
+    sizes: IntArray
+    of_state: FloatArray
 
     @classmethod
-    def of(cls, states: HoleStates, bundles: Bundles) -> Self:
-        """Return the chances, given the probabilities of states.
-
-        The next state has one missing entry less and one known one more.
-        """
+    def of(cls, states: HoleStates) -> Self:
+        """Return the chances: the next state has one missing entry less and one known one more."""
         before, after = states.chances[:-1], states.chances[1:]
         of_state = np.zeros(states.chances.size)
         np.divide(after, before, out=of_state[:-1], where=before > 0.0)
-        n_blocks = np.diff(bundles.first_block)
-        in_order = np.repeat(np.arange(n_blocks.size), n_blocks)
-        bundle, starts = np.empty((2, in_order.size), dtype=np.int64)
-        bundle[bundles.order] = in_order
-        ends = np.cumsum(np.diff(bundles.starts)[in_order])
-        starts[bundles.order] = ends - np.diff(bundles.starts)[in_order]
-        of_number = np.empty(ends[-1])
-        _spread(states.tables.starts, of_state, bundles, starts, of_number)
-        return cls(bundle, starts, of_number)
+        return cls(states.tables.starts, lengths_of(states.tables), of_state)
 
 
-class MomentWorkspace(NamedTuple):
-    """Workspace for the moments of some classes.
+class Members(NamedTuple):
+    """The variables of the blocks of all classes, one block after the other.
 
     Attributes
     ----------
-    row : array of shape (TILE,)
-        The rows of a tile that belong to a class.
-    mass : array of shape (TILE, n_blocks)
-        How much of each has a hole of each block on.
-    by_value : array of shape (n_classes, n_bytes, 256, 2)
-        Sums by the values of bytes.
+    variable : array of shape (n_classes * n_variables,)
+        The variables of all blocks.
+    first : array of shape (n_blocks + 1,)
+        The variables of block b are ``variable[first[b]:first[b + 1]]``.
+    """
+
+    variable: IntArray
+    first: IntArray
+
+    @classmethod
+    def of(cls, tables: Tables) -> Self:
+        """Return the variables of the blocks of tables."""
+        block = tables.labels.T.ravel()
+        order = np.argsort(block, kind="stable")
+        first = np.zeros(tables.starts.size + 1, dtype=np.int64)
+        np.cumsum(np.bincount(block, minlength=tables.starts.size), out=first[1:])
+        return cls(order % tables.labels.shape[0], first)
+
+
+class Chosen(NamedTuple):
+    """Workspace for some rows that belong to a class.
+
+    Attributes
+    ----------
+    row : array of shape (ROOM,)
+        The rows.
+    ones, holes : array of shape (n_words, ROOM)
+        Their words of known ones, and of missing entries.
+    share, whole, mass : array of shape (ROOM,)
+        Their posteriors, these times their weights, and that times the probability of a missing
+        entry of a block being on.
+    number, digit : array of shape (ROOM,)
+        Their numbers in a bundle without the digits that were taken off, and the last of these.
     """
 
     row: IntArray
+    ones: npt.NDArray[np.uint64]
+    holes: npt.NDArray[np.uint64]
+    share: FloatArray
+    whole: FloatArray
     mass: FloatArray
-    by_value: FloatArray
+    number: FloatArray
+    digit: npt.NDArray[np.int32]
 
     @classmethod
-    def of(cls, n_classes: int, n_variables: int, n_blocks: int) -> Self:
-        """Return the workspace for classes with up to this many blocks."""
-        row, mass = np.empty(TILE, dtype=np.int64), np.empty((TILE, n_blocks))
-        return cls(row, mass, np.zeros((n_classes, (n_variables + 7) // 8, 256, 2)))
+    def of(cls, n_words: int) -> Self:
+        """Return the workspace for rows of so many words."""
+        ones, holes = np.empty((2, n_words, ROOM), dtype=np.uint64)
+        row, digit = np.empty(ROOM, dtype=np.int64), np.empty(ROOM, dtype=np.int32)
+        share, whole, mass, number = np.empty((4, ROOM))
+        return cls(row, ones, holes, share, whole, mass, number, digit)
 
 
 def moments(
@@ -117,112 +126,90 @@ def moments(
     """
     by_class, examples = one_class_per_line(posterior), counts.counter.examples
     assert examples.holes is not None
-    first_block = states.tables.first_block
     n_variables, n_classes = states.tables.labels.shape
-    labels = states.tables.labels.T.astype(np.int64) - first_block[:-1, None]
-    blocks = BlocksOfAll(first_block, np.ascontiguousarray(labels))
     sums = np.zeros((n_classes, n_variables, 2))
-    chances = Chances.of(states, counts.counter.bundles)
-    holes, packed = examples.holes.bits, examples.rows.bits.view(np.uint8)
-
-    most_blocks = int(np.diff(first_block).max())
+    chances, members = Chances.of(states), Members.of(states.tables)
+    words = examples.rows.bits, examples.holes.bits
+    shares = examples.weights, by_class, least
 
     def some(span: tuple[int, int]) -> None:
-        workspace = MomentWorkspace.of(span[1] - span[0], n_variables, most_blocks)
+        chosen, bundles = Chosen.of(words[0].shape[1]), counts.counter.bundles
         for piece in counts.pieces((0, examples.rows.n_rows)):
-            _add_rows(
-                piece,
-                (holes, packed),
-                examples.weights,
-                (by_class, least),
-                span,
-                blocks,
-                chances,
-                workspace,
-                sums,
-            )
-        _add_bytes(workspace.by_value, span[0], sums)
+            _add_rows(piece, words, shares, span, bundles, chances, members, chosen, sums)
 
     run(some, row_ranges(n_classes, CLASSES_TOGETHER), n_jobs)
     return np.ascontiguousarray(sums.transpose(2, 1, 0))
 
 
 @_compile
-def _spread(first_state, of_state, bundles, starts, of_number):  # type: ignore[no-untyped-def]
-    """Write the values for a block's states, for every number of its bundle."""
-    order, first_block, first = bundles.order, bundles.first_block, bundles.starts
-    for g in range(first_block.size - 1):
-        below = 1  # numbers that differ only in the blocks before this one
-        for i in range(first_block[g], first_block[g + 1]):
-            b = order[i]
-            end = first_state[b + 1] if b + 1 < order.size else of_state.size
-            own, n_numbers = of_state[first_state[b] : end], first[g + 1] - first[g]
-            out = of_number[starts[b] : starts[b] + n_numbers]
-            for begin in range(0, n_numbers, below * own.size):
-                for state in range(own.size):
-                    for k in range(below):
-                        out[begin + state * below + k] = own[state]
-            below *= own.size
+def _add_rows(piece, words, shares, classes, bundles, chances, members, chosen, sums):  # type: ignore[no-untyped-def]
+    """Add to sums[y, j] how much of a piece's rows has the entry j on, and that times the share.
 
-
-@_compile
-def _add_rows(piece, rows, weights, shares, classes, blocks, chances, workspace, sums):  # type: ignore[no-untyped-def]
-    """Add to sums[y, j] how much of a piece's rows has the hole j on, and that times the share.
-
-    `rows` are the words of holes, and the bytes of ones; `shares` are the posteriors, and the least
-    that counts. Ones are added eight variables at a time to the room's sums by values of bytes.
+    `words` are those of known ones and of missing entries; `shares` are the weights of the rows,
+    their posteriors, and the least that counts.
     """
-    first, last, offset, numbers = piece
-    bundle, starts, of_number = chances
-    (holes, packed), (by_class, least) = rows, shares
-    first_block, labels = blocks.first_block, blocks.labels
-    row, mass, values = workspace
-    nothing, unit = np.uint64(0), np.uint64(1)
+    first, last = piece[0], piece[1]
+    ones, holes = words
+    weights, by_class, least = shares
+    row = chosen.row
     for y in range(classes[0], classes[1]):
-        share, begin_block, by_value = by_class[y], first_block[y], values[y - classes[0]]
-        n_blocks, of_class = first_block[y + 1] - begin_block, sums[y]
+        share, n_rows = by_class[y], 0
         for begin in range(first, last, TILE):
-            n_rows = 0
-            for r in range(begin, min(begin + TILE, last)):
+            end = min(begin + TILE, last)
+            for r in range(begin, end):
                 row[n_rows] = r
                 n_rows += share[r] > least
-            for b in range(n_blocks):
-                start, of_bundle = starts[begin_block + b], numbers[bundle[begin_block + b]]
-                for i in range(n_rows):
-                    own = weights[row[i]] * share[row[i]]
-                    mass[i, b] = own * of_number[start + of_bundle[row[i] - offset]]
+            if n_rows <= ROOM - TILE and end < last:
+                continue
             for i in range(n_rows):
-                own = share[row[i]]
-                for w in range(holes.shape[1]):
-                    word = holes[row[i], w]
-                    while word != nothing:
-                        lowest = word & (~word + unit)
-                        j = 64 * w + np.int64(popcount(lowest - unit))
-                        add = mass[i, labels[y, j]]
-                        of_class[j, 0] += add
-                        of_class[j, 1] += add * own
-                        word ^= lowest
-                whole = weights[row[i]] * own
-                for byte in range(by_value.shape[0]):
-                    value = packed[row[i], byte]
-                    by_value[byte, value, 0] += whole
-                    by_value[byte, value, 1] += whole * own
+                chosen.share[i] = share[row[i]]
+                chosen.whole[i] = weights[row[i]] * share[row[i]]
+            for w in range(ones.shape[1]):
+                for i in range(n_rows):
+                    chosen.ones[w, i] = ones[row[i], w]
+                    chosen.holes[w, i] = holes[row[i], w]
+            _add_chosen(n_rows, piece, y, bundles, chances, members, chosen, sums[y])
+            n_rows = 0
 
 
-@_compile
-def _add_bytes(by_value, first, sums):  # type: ignore[no-untyped-def]
-    """Add sums by the values of bytes to those of the variables, from the first class on."""
-    for i in range(by_value.shape[0]):
-        of_class = sums[first + i]
-        for byte in range(by_value.shape[1]):
-            for value in range(1, 256):
-                whole, square = by_value[i, byte, value, 0], by_value[i, byte, value, 1]
-                if whole == 0.0:
-                    continue
-                for bit in range(8):
-                    if value >> bit & 1:
-                        of_class[8 * byte + bit, 0] += whole
-                        of_class[8 * byte + bit, 1] += square
+@helper
+def _add_chosen(n_rows, piece, y, bundles, chances, members, chosen, sums):  # type: ignore[no-untyped-def]
+    """Add the chosen rows to the sums of a class."""
+    offset, numbers = piece[2], piece[3]
+    order, first_bundle, first_block = bundles.order, bundles.first_bundle, bundles.first_block
+    row, number, digit, mass = chosen.row, chosen.number, chosen.digit, chosen.mass
+    for g in range(first_bundle[y], first_bundle[y + 1]):
+        of_bundle = numbers[g]
+        for i in range(n_rows):
+            number[i] = of_bundle[row[i] - offset]
+        for k in range(first_block[g], first_block[g + 1]):
+            b = order[k]
+            of_state, size = chances.of_state[chances.starts[b] :], np.float64(chances.sizes[b])
+            part = 1.0 / size
+            for i in range(n_rows):  # half more, so that rounding cannot change the whole part
+                left = np.floor((number[i] + 0.5) * part)
+                digit[i] = np.int32(number[i] - left * size)
+                number[i] = left
+            for i in range(n_rows):
+                mass[i] = chosen.whole[i] * of_state[digit[i]]
+            for m in range(members.first[b], members.first[b + 1]):
+                j = members.variable[m]
+                _add_variable(j, n_rows, chosen, sums[j])
+
+
+@_sums
+def _add_variable(j, n_rows, chosen, sums):  # type: ignore[no-untyped-def]
+    """Add the chosen rows to the sums of a variable: all of a one, the mass of a hole."""
+    whole, mass, share = chosen.whole, chosen.mass, chosen.share
+    ones, holes, bit = chosen.ones[j >> 6], chosen.holes[j >> 6], np.uint64(1) << np.uint64(j & 63)
+    once, squared, nothing = 0.0, 0.0, np.uint64(0)
+    for i in range(n_rows):
+        added = mass[i] if holes[i] & bit != nothing else 0.0
+        added = whole[i] if ones[i] & bit != nothing else added
+        once += added
+        squared += added * share[i]
+    sums[0] += once
+    sums[1] += squared
 
 
 def settled_counts(layout: Tables, states: Tables, by_state: FloatArray) -> FloatArray:
@@ -231,7 +218,7 @@ def settled_counts(layout: Tables, states: Tables, by_state: FloatArray) -> Floa
     `by_state` is their weight by state; both are laid out as the tables.
     """
     counts = np.zeros(layout.values.size)
-    longest = int(np.diff(states.starts, append=states.values.size).max(initial=1))
+    longest = int(lengths_of(states).max(initial=1))
     workspace = np.empty((3, longest))
     log_factorial = log_factorials(layout.labels.shape[0])
     _settle(layout.starts, states.starts, by_state, log_factorial, workspace, counts)

@@ -18,11 +18,16 @@ from exchangeable.families.blocks.holes import kernels as hole_kernels
 from exchangeable.families.blocks.holes.counters import Counters, HoledRows
 from exchangeable.families.blocks.holes.kernels import HoleScores, HoleTables, Memo
 from exchangeable.families.blocks.holes.states import HoleStates, n_states, sizes_of
-from exchangeable.families.blocks.passes import BlockSums, Posteriors, histograms, is_linear
+from exchangeable.families.blocks.passes import (
+    BlockSums,
+    Posteriors,
+    histograms,
+    is_linear,
+    score_linear,
+)
 from exchangeable.families.blocks.query_kernels import DrawWorkspace
 from exchangeable.families.blocks.row_counts import MOST_MASKS, RowCounts
-from exchangeable.families.common.log_linear import linear_kernels
-from exchangeable.families.common.moments import one_class_per_line
+from exchangeable.families.common.moments import sum_moments
 from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.common.tables import Tables, label_type
 from exchangeable.partitions import Partition, log_factorials
@@ -135,47 +140,42 @@ def _expect_singles(
 
     From the score of a row of known zeros, the share of each missing variable is subtracted.
     """
-    rows = examples.ones_and_holes
     base, on, hole = _linear(tables)
-    base, slope = base + log_prior, np.concatenate([on, hole])
-    by_class = np.empty((log_prior.size, rows.n_rows))
-    priors = RowPriors(examples.weights, examples.clamp, log_prior)
-
-    def one(span: tuple[int, int]) -> tuple[float, FloatArray]:
-        sums = np.zeros(slope.shape)
-        likelihood = linear_kernels.score_linear(rows.arrays, *span, priors, base, slope, by_class)
-        linear_kernels.add_moments(rows.arrays, *span, examples.weights, by_class, sums)
-        return likelihood, sums
-
-    steps = rows.indices.size / max(rows.n_rows, 1) * log_prior.size
-    parts = run(one, examples.parts(steps, slope.nbytes), n_jobs)
-    seen_on, hidden = np.split(np.sum([part[1] for part in parts], axis=0), 2)
-    posterior = by_class.T
+    slope = np.concatenate([on, hole])
+    scores = score_linear(examples.ones_and_holes, base + log_prior, slope, log_prior, n_jobs)
+    posterior = scores.posterior
+    seen_on, hidden = np.split(entry_moments(examples, posterior, n_jobs)[0], 2)
     totals = examples.weights @ posterior
     entry = tables.starts[tables.labels]
     expected = seen_on + hidden * np.exp(tables.values[entry + 1])
     histogram = np.empty(tables.values.size)
     histogram[entry + 1] = expected
     histogram[entry] = np.maximum(totals - expected, 0.0)
-    likelihood = float(sum(part[0] for part in parts))
-    return BlockSums(likelihood, posterior, totals, tables.split(histogram))
+    return BlockSums(scores.log_likelihood, posterior, totals, tables.split(histogram))
 
 
-def sums_over(examples: Examples, rows: Rows, posterior: FloatArray) -> FloatArray:
-    """Return the posterior weight of the rows by variable that is on, and class."""
-    sums, by_class = np.zeros((rows.n_variables, posterior.shape[1])), one_class_per_line(posterior)
-    linear_kernels.add_moments(rows.arrays, 0, rows.n_rows, examples.weights, by_class, sums)
-    return sums
+def entry_moments(
+    examples: Examples, posterior: FloatArray, n_jobs: int | None = None
+) -> FloatArray:
+    """Return the moments of given posteriors, as in `Sums`, by variable that is on or missing.
+
+    Those of missing entries come after those of ones, if there are any.
+    """
+    if examples.holes is not None:
+        examples = examples.ones_and_holes
+    return sum_moments(examples, posterior, n_jobs=n_jobs)
 
 
-def single_moments(examples: Examples, posterior: FloatArray, tables: Tables) -> FloatArray:
+def single_moments(
+    examples: Examples, posterior: FloatArray, tables: Tables, n_jobs: int | None = None
+) -> FloatArray:
     """Return the moments of rows, as in `Sums`, if every variable is a block."""
+    seen = entry_moments(examples, posterior, n_jobs)
+    if examples.holes is None:
+        return seen
     chance = np.exp(tables.values[tables.starts[tables.labels] + 1])
-    moments = np.empty((2, *chance.shape))
-    for power, share in enumerate((posterior, posterior**2)):
-        moments[power] = sums_over(examples, examples.rows, share)
-        if examples.holes is not None:
-            moments[power] += chance * sums_over(examples, examples.holes, share)
+    on, hidden = np.split(seen, 2, axis=1)
+    moments: FloatArray = on + chance * hidden
     return moments
 
 

@@ -34,9 +34,18 @@ def n_states(sizes: IntArray) -> IntArray:
     return (sizes + 1) * (sizes + 2) // 2
 
 
+def lengths_of(tables: Tables) -> IntArray:
+    """Return the number of entries of each block."""
+    lengths = np.empty_like(tables.starts)
+    lengths[:-1] = tables.starts[1:]
+    lengths[-1:] = tables.values.size
+    lengths -= tables.starts
+    return lengths
+
+
 def sizes_of(tables: Tables) -> IntArray:
     """Return the number of variables of each block."""
-    return np.diff(tables.starts, append=tables.values.size) - 1
+    return lengths_of(tables) - 1
 
 
 def state_layout(tables: Tables) -> Tables:
