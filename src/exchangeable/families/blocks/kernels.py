@@ -96,7 +96,7 @@ def _state(possible, on):  # type: ignore[no-untyped-def]
 
 @_compile
 def count_states(ones, possible, masks, bundles, classes, piece):  # type: ignore[no-untyped-def]
-    """Write the numbers of rows with missing entries, from states (see `hole_states`).
+    """Write the numbers of rows with missing entries, from states (see `holes.states`).
 
     `ones` are the words of the entries known to be on, `possible` those of ones and missing
     entries. A vector holds most rows if every operation is on as many bits as words and numbers.

@@ -36,7 +36,7 @@ class DrawWorkspace(NamedTuple):
     wanted, remaining : arrays of shape (n_blocks,)
         Remaining numbers of hidden ones and of missing entries.
     first_state : array of shape (n_blocks,)
-        The number of each block's first state (see `hole_states`).
+        The number of each block's first state (see `holes.states`).
     first_step : array of shape (n_states,)
         The start of the steps of each state in `kept`, −1 if they are not there.
     kept : array

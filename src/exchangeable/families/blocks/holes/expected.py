@@ -1,6 +1,6 @@
 """Exact expectations for rows with missing entries: moments, and counts in blocks.
 
-A missing entry is on with a probability that depends only on its block's state (see `hole_states`).
+A missing entry is on with a probability that depends only on its block's state (see `states`).
 Moments of such rows, from which the sweep learns blocks, are sums of these probabilities. Counts in
 new blocks are estimated from the rows' states: given the weight of the rows by state, the maximum
 likelihood distribution of a block's count takes a few steps of EM, each with a few operations per
