@@ -59,6 +59,25 @@ def _load(typing_context: Any, array: Any, position: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def _load_at(typing_context: Any, array: Any, places: Any, position: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds = signature.args
+        values, listed = (
+            cgutils.create_struct_proxy(kind)(context, builder, value=given).data  # type: ignore[no-untyped-call]
+            for kind, given in zip(kinds[:2], arguments[:2], strict=True)
+        )
+        lanes = ir.Constant(_DOUBLES, ir.Undefined)
+        for number in range(N_LANES):
+            where = builder.add(arguments[2], ir.Constant(arguments[2].type, number))
+            place = builder.zext(builder.load(builder.gep(listed, [where])), ir.IntType(64))
+            value = builder.load(builder.gep(values, [place]))
+            lanes = builder.insert_element(lanes, value, ir.Constant(ir.IntType(32), number))
+        return lanes
+
+    return _LANES(array, places, types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
 def _store(typing_context: Any, array: Any, position: Any, lanes: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _place(context, builder, signature, arguments)
@@ -103,6 +122,49 @@ def _plus_product(typing_context: Any, total: Any, one: Any, other: Any) -> Any:
         return builder.fadd(builder.fmul(one, other, flags=fused), total, flags=fused)
 
     return _LANES(_LANES, _LANES, _LANES), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def _moved_up(typing_context: Any, before: Any, lanes: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers = list(range(N_LANES - 1, 2 * N_LANES - 1))
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), N_LANES), numbers)
+        return builder.shuffle_vector(*arguments, mask)
+
+    return _LANES(_LANES, _LANES), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def _moved_down(typing_context: Any, lanes: Any, after: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), N_LANES), list(range(1, N_LANES + 1)))
+        return builder.shuffle_vector(*arguments, mask)
+
+    return _LANES(_LANES, _LANES), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def _two(typing_context: Any, one: Any, other: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes = ir.Constant(_DOUBLES, [0.0] * N_LANES)
+        for place, number in enumerate(arguments):
+            lanes = builder.insert_element(lanes, number, ir.Constant(ir.IntType(32), place))
+        return lanes
+
+    return _LANES(types.float64, types.float64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def _sum_of(typing_context: Any, lanes: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes = arguments[0]
+        for half in (4, 2, 1):
+            mask = [(i + half) % N_LANES for i in range(N_LANES)]
+            moved = ir.Constant(ir.VectorType(ir.IntType(32), N_LANES), mask)
+            lanes = builder.fadd(lanes, builder.shuffle_vector(lanes, lanes, moved))
+        return builder.extract_element(lanes, ir.Constant(ir.IntType(32), 0))
+
+    return types.float64(_LANES), generate
 
 
 def _zipped(builder: Any, one: Any, other: Any, run: int) -> list[Any]:
@@ -151,6 +213,11 @@ def plain_load(array: Any, position: int) -> Any:
     return array[position : position + N_LANES].copy()
 
 
+def plain_load_at(array: Any, places: Any, position: int) -> Any:
+    """Return the numbers of an array at eight listed places, the list read from a position on."""
+    return array[places[position : position + N_LANES]]
+
+
 def plain_store(array: Any, position: int, lanes: Any) -> None:
     """Write eight numbers into an array, from a position on."""
     array[position : position + N_LANES] = lanes
@@ -176,6 +243,28 @@ def plain_plus_product(total: Any, one: Any, other: Any) -> Any:
     return total + one * other
 
 
+def plain_moved_up(before: Any, lanes: Any) -> Any:
+    """Return eight numbers moved up by one place, the first from the last of those before."""
+    return np.concatenate([before[-1:], lanes[:-1]])
+
+
+def plain_moved_down(lanes: Any, after: Any) -> Any:
+    """Return eight numbers moved down by one place, the last from the first of those after."""
+    return np.concatenate([lanes[1:], after[:1]])
+
+
+def plain_two(one: float, other: float) -> Any:
+    """Return two numbers, and six zeros."""
+    return np.array([one, other] + [0.0] * (N_LANES - 2))
+
+
+def plain_sum_of(lanes: Any) -> Any:
+    """Return the sum of eight numbers."""
+    four = lanes[:4] + lanes[4:]
+    two = four[:2] + four[2:]
+    return two[0] + two[1]
+
+
 def plain_transpose(
     source: Any, first: int, step: int, target: Any, place: int, stride: int
 ) -> None:
@@ -187,6 +276,8 @@ def plain_transpose(
 
 load: Any = _load if COMPILED else plain_load
 """Eight numbers of an array, from a position on."""
+load_at: Any = _load_at if COMPILED else plain_load_at
+"""The numbers of an array at eight places, which are listed from a position on: not negative."""
 store: Any = _store if COMPILED else plain_store
 """Writes eight numbers into an array, from a position on."""
 plus: Any = _plus if COMPILED else plain_plus
@@ -197,6 +288,14 @@ alike: Any = _alike if COMPILED else plain_alike
 """A number eight times."""
 plus_product: Any = _plus_product if COMPILED else plain_plus_product
 """Eight numbers plus the products of two times eight, rounded once where the processor can."""
+moved_up: Any = _moved_up if COMPILED else plain_moved_up
+"""Eight numbers moved up by one place, the first from the last of the eight before."""
+moved_down: Any = _moved_down if COMPILED else plain_moved_down
+"""Eight numbers moved down by one place, the last from the first of the eight after."""
+two: Any = _two if COMPILED else plain_two
+"""Two numbers, and six zeros."""
+sum_of: Any = _sum_of if COMPILED else plain_sum_of
+"""The sum of eight numbers."""
 transpose: Any = _transpose if COMPILED else plain_transpose
 """Writes eight lines of eight numbers of an array as columns into another."""
 
