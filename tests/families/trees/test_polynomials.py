@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
+from enumeration import all_states
 from exchangeable.families.trees import polynomials
 
 
@@ -44,3 +46,30 @@ def test_all_counts_come_into_sight(pair, top):
     assert ones.sum() == pytest.approx(np.arange(top + 1).sum(), rel=1e-9)
     again, _ = polynomials.expected_pairs(slope, parent, pairs, mass)
     np.testing.assert_allclose(again, ones, rtol=1e-9)
+
+
+@pytest.mark.parametrize("top", [12, 5, 1, 0])
+@pytest.mark.parametrize("n_leaves", [1, 2, 7, 8, 10])
+@pytest.mark.parametrize("rooted", [False, True], ids=["below a node", "roots"])
+def test_leaves_of_one_node_are_multiplied_as_enumerated(n_leaves, rooted, top):
+    """A path with leaves at its first node, or as trees of their own."""
+    n, rng = 12, np.random.default_rng(n_leaves)
+    slope, pair = rng.normal(0.0, 3.0, (2, n, 1))
+    parent = np.arange(-1, n - 1, dtype=np.int32)[:, None]
+    parent[n - n_leaves :] = n if rooted else 0
+    parent[0] = n
+    states = all_states(n).astype(float)
+    above = np.concatenate([states, np.zeros((len(states), 1))], axis=1)[:, parent[:, 0]]
+    scores, counts = states @ slope[:, 0] + (states * above) @ pair[:, 0], states.sum(axis=1)
+    expected = [logsumexp(scores[counts == count]) for count in range(top + 1)]
+    found, tilts = polynomials.log_counts(slope, parent, pair, top)
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-11, atol=1e-11)
+    mass = np.zeros((n + 1, 1))
+    mass[: top + 1, 0] = rng.random(top + 1)
+    within = counts <= top
+    share = np.exp(scores[within] - found[counts[within].astype(int), 0])
+    share *= mass[counts[within].astype(int), 0]
+    ones, pairs = polynomials.expected_pairs(slope, parent, pair, mass, tilts)
+    np.testing.assert_allclose(ones[:, 0], share @ states[within], rtol=1e-10, atol=1e-12)
+    both = share @ (states * above)[within]
+    np.testing.assert_allclose(pairs[:, 0], both, rtol=1e-10, atol=1e-12)

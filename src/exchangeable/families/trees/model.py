@@ -23,7 +23,7 @@ from exchangeable.families.page import OnPage
 from exchangeable.families.trees import independent, polynomials, saved, shared
 from exchangeable.families.trees.kernels import assignments
 from exchangeable.families.trees.kernels import queries as query_kernels
-from exchangeable.families.trees.kernels.polynomials import Workspace
+from exchangeable.families.trees.kernels.workspace import Workspace
 from exchangeable.families.trees.polynomials import Forest
 from exchangeable.families.trees.shared import SharedTrees
 from exchangeable.partitions import Partition

@@ -10,7 +10,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common import forest_kernels
 from exchangeable.families.trees.kernels import tilts as by_tilts
 from exchangeable.families.trees.kernels.merges import Merges, plan_merges
-from exchangeable.families.trees.kernels.polynomials import Workspace
+from exchangeable.families.trees.kernels.workspace import Workspace
 from exchangeable.runtime.threads import row_ranges, run
 
 LARGEST_SLOPE, LARGEST_PAIR = 60.0, 15.0
@@ -58,9 +58,9 @@ class Forest(NamedTuple):
         some = slice(*classes)
         slopes = slope[:, some].T.copy()
         if not parent.size:
-            edges, above = np.zeros_like(slopes), np.full(slopes.shape, slope.shape[0])
+            edges, above = np.zeros_like(slopes), np.full(slopes.shape, slope.shape[0], np.int32)
         else:
-            edges, above = pair[:, some].T.copy(), parent[:, some].T.astype(np.int64, order="C")
+            edges, above = pair[:, some].T.copy(), parent[:, some].T.astype(np.int32, order="C")
         forests = []
         for own, between, parents in zip(slopes, edges, above, strict=True):
             order, nodes, merges = _shape(parents.tobytes())
@@ -74,11 +74,11 @@ def _shape(parents: bytes) -> tuple[IntArray, IntArray, Merges]:
 
     Parents stay the same during EM, so this is cached. The arrays must not be modified.
     """
-    order, above = nodes_of(np.frombuffer(parents, dtype=np.int64))
+    order, above = nodes_of(np.frombuffer(parents, dtype=np.int32))
     n = order.size
     product, end, first = np.empty((3, n + 1), dtype=np.int64)
-    left, right, following, stack = np.empty((4, n), dtype=np.int64)
-    merges = Merges(product, end, left, right, np.zeros(2 * n, dtype=np.int64))
+    left, right, leaves, following, stack = np.empty((5, n), dtype=np.int64)
+    merges = Merges(product, end, left, right, leaves, np.zeros(2 * n, dtype=np.int64))
     plan_merges(above, merges, first, following, stack)
     return order, above, merges
 
@@ -158,6 +158,7 @@ def log_counts(
 
 def _expected_of_forest(
     forest: Forest,
+    unknown: npt.NDArray[np.int8],
     mass: FloatArray,
     tilts: FloatArray,
     workspace: Workspace,
@@ -167,8 +168,8 @@ def _expected_of_forest(
 
     `tilts` are those for each count, as far as they are known.
     """
-    top = int(np.flatnonzero(mass > 0.0)[-1]) if (mass > 0.0).any() else 0
-    unknown = np.full(forest.parent.size, -1, dtype=np.int8)
+    seen = np.flatnonzero(mass > 0.0)
+    top = int(seen[-1]) if seen.size else 0
     if tilts.size <= top:
         tilts, scratch = np.empty(top + 1), np.empty(top + 1)
         by_tilts.log_coefficients(forest, unknown, True, top, workspace, scratch, tilts)
@@ -189,15 +190,15 @@ def expected_pairs(
     """
     n, k = slope.shape
     known = np.empty((k, 0)) if tilts is None else tilts
+    masses = np.ascontiguousarray(counts.T)
     ones, pairs = np.empty((k, n)), np.empty((k, n))
 
     def one(classes: tuple[int, int]) -> None:
         forests = Forest.of_each(slope, parent, pair, classes)
         workspace = Workspace.of([forest.merges for forest in forests], counts.shape[0] - 1)
-        of_nodes = Expected(np.empty(n), np.empty(n))
+        unknown, of_nodes = np.full(n, -1, dtype=np.int8), Expected(np.empty(n), np.empty(n))
         for y, forest in zip(range(*classes), forests, strict=True):
-            mass = counts[:, y].copy()
-            _expected_of_forest(forest, mass, known[y], workspace, of_nodes)
+            _expected_of_forest(forest, unknown, masses[y], known[y], workspace, of_nodes)
             ones[y, forest.order], pairs[y, forest.order] = of_nodes
 
     run(one, row_ranges(k, CLASSES_PER_WORKSPACE), n_jobs)

@@ -12,6 +12,7 @@ of short loops, which would cost more than the arithmetic.
 from typing import NamedTuple
 
 from exchangeable.arrays import IntArray
+from exchangeable.families.trees.kernels.bundles import MOST_LEAVES
 from exchangeable.runtime.kernels.cache import compiled, for_kernels
 from exchangeable.runtime.kernels.lanes import N_LANES, alike, load, plus, plus_product, store
 from exchangeable.runtime.kernels.loops import fill
@@ -25,25 +26,31 @@ PAD = N_LANES
 class Merges(NamedTuple):
     """The products of a forest of n nodes, in the order in which they are made.
 
-    Factors are numbered: v < n is the subtree of node v, n + m the product of merge m.
+    Factors are numbered: v < n is the subtree of node v, n + m the product of merge m. Leaves below
+    the same node are bundled: they are multiplied at once, by a merge of their own.
 
     Attributes
     ----------
     product : array of shape (n + 1,)
-        The product of all subtrees below a node, −1 for a leaf; at n that of all trees.
+        The product of all subtrees below a node, −1 for a leaf, −2 for a leaf in a bundle; at n
+        that of all trees.
     end : array of shape (n + 1,)
         Number of merges made once a node's subtrees are multiplied. Nodes come from the last to the
         first, then n.
     left, right : arrays of shape (n,)
-        The factors of each merge.
+        The factors of each merge. For a bundle, where its leaves begin in
+        `leaves`, and minus where they end.
+    leaves : array of shape (n,)
+        The leaves of all bundles.
     sizes : array of shape (2·n,)
-        Number of nodes of each factor.
+        Number of nodes of each factor; 0 for a leaf in a bundle.
     """
 
     product: IntArray
     end: IntArray
     left: IntArray
     right: IntArray
+    leaves: IntArray
     sizes: IntArray
 
 
@@ -53,26 +60,43 @@ def plan_merges(parent, merges, first, following, stack):  # type: ignore[no-unt
 
     The last three are workspaces with one number per node, for `first` one more.
     """
-    product, end, left, right, sizes = merges
-    n, n_merges = parent.size, 0
+    product, end, left, right, leaves, sizes = merges
+    n, n_merges, listed = parent.size, 0, 0
     fill(first, -1)
     for v in range(n - 1, -1, -1):
         following[v] = first[parent[v]]
         first[parent[v]] = v
     for i in range(n + 1):
         v = n - 1 - i if i < n else n
-        height, child = 0, first[v]
-        size = 1
+        height, child, begin = 0, first[v], listed
+        while child >= 0:
+            if product[child] == -1:
+                leaves[listed] = child
+                listed += 1
+            child = following[child]
+        if listed == begin + 1:  # one leaf is no bundle
+            listed = begin
+        for i in range(begin, listed):
+            product[leaves[i]], sizes[leaves[i]] = -2, 0
+        child, n_bundles, bundle = first[v], (listed - begin + MOST_LEAVES - 1) // MOST_LEAVES, 0
         while child >= 0 or height > 1:
-            if child >= 0:
-                stack[height] = child
-                height += 1
+            if bundle < n_bundles:
+                left[n_merges] = begin + bundle * (listed - begin) // n_bundles
+                bundle += 1
+                right[n_merges] = -(begin + bundle * (listed - begin) // n_bundles)
+                sizes[n + n_merges] = -right[n_merges] - left[n_merges]
+                stack[height] = n + n_merges
+                height, n_merges = height + 1, n_merges + 1
+            elif child >= 0:
+                if product[child] != -2:
+                    stack[height] = child
+                    height += 1
                 child = following[child]
             # Larger products wait below smaller ones; when there are no more factors, all are
             # merged.
             while height > 1:
                 one, two = stack[height - 2], stack[height - 1]
-                if child >= 0 and sizes[one] > sizes[two]:
+                if (child >= 0 or bundle < n_bundles) and sizes[one] > sizes[two]:
                     break
                 left[n_merges], right[n_merges] = one, two
                 stack[height - 2] = n + n_merges
@@ -81,7 +105,7 @@ def plan_merges(parent, merges, first, following, stack):  # type: ignore[no-unt
                 height -= 1
         product[v] = stack[0] if height else -1
         if v < n:
-            sizes[v] = size + (sizes[product[v]] if height else 0)
+            sizes[v] = 1 + (sizes[product[v]] if height else 0)
         end[v] = n_merges
 
 

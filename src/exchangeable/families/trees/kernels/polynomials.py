@@ -5,21 +5,32 @@ coefficient of a subtree's polynomial is the total weight of its assignments wit
 variables on; without a count (`counting` false) all coefficients are summed and polynomials are
 numbers. Every subtree has two polynomials, for its parent off and on. Nodes are numbered in an
 order in which parents come first; the parent of a root is node n, a virtual node above all roots
-that is always off.
+that is always off. Leaves below the same node are multiplied first (`bundles`).
 
-`forest` is a `polynomials.Forest`; `state` holds 0, 1 or −1 (unknown) for every node. Coefficients
-span hundreds of orders of magnitude: `tilts` chooses tilts exp(t·l) under which they can be
-computed.
+`forest` is a `polynomials.Forest`, `workspace` a `Workspace`; `state` holds 0, 1 or −1 (unknown)
+for every node. Coefficients span hundreds of orders of magnitude: `tilts` chooses tilts exp(t·l)
+under which they can be computed.
 """
-
-from collections.abc import Sequence
-from typing import NamedTuple, Self
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.trees.kernels.merges import PAD, Merges, divide_out, multiply
+from exchangeable.families.trees.kernels.bundles import divide_leaves, multiply_leaves
+from exchangeable.families.trees.kernels.merges import PAD, divide_out, multiply
+from exchangeable.families.trees.kernels.weights import log_larger_weights, weigh_nodes
 from exchangeable.runtime.kernels.cache import for_kernels
+from exchangeable.runtime.kernels.lanes import (
+    N_LANES,
+    alike,
+    load,
+    moved_down,
+    moved_up,
+    plus,
+    plus_product,
+    store,
+    sum_of,
+    times,
+    two,
+)
 from exchangeable.runtime.kernels.loops import inlined, total
 
 _helper = for_kernels(fastmath={"reassoc", "contract"})
@@ -33,59 +44,6 @@ MUCH = 1e100
 MUCH²."""
 
 
-class Workspace(NamedTuple):
-    """Memory for the polynomials of a forest of n nodes; everything is written before it is read.
-
-    Factors are numbered as in `Merges`.
-
-    Attributes
-    ----------
-    off, on : arrays
-        The polynomials of all factors, for the parent off and on.
-    d_off, d_on : arrays
-        Derivatives with respect to them.
-    factors : array of shape (2·n, 2)
-        The start of each factor's polynomials, and their degree.
-    sums : array of shape (2·n, 2)
-        The sums of the coefficients, of `off` and of `on`.
-    nodes : array of shape (n + 1, 3)
-        The factors of a node's subtrees if the node is off, and if it is on, and the additional
-        factor if its parent is on too.
-    scales : array of shape (n,)
-        The divisor of the product of each merge.
-    coefficients : array of shape (top + 1,)
-        Those of the whole forest.
-    """
-
-    off: FloatArray
-    on: FloatArray
-    d_off: FloatArray
-    d_on: FloatArray
-    factors: IntArray
-    sums: FloatArray
-    nodes: FloatArray
-    scales: FloatArray
-    coefficients: FloatArray
-
-    @classmethod
-    def of(cls, merges: Sequence[Merges], top: int) -> Self:
-        """Return a workspace for any of some forests, and polynomials up to degree `top`."""
-        n = merges[0].left.size
-        lengths = max(int(np.minimum(each.sizes, top).sum()) for each in merges)
-        off, on, d_off, d_on = np.empty((4, lengths + 2 * n * (1 + PAD) + PAD))
-        return cls(
-            off,
-            on,
-            d_off,
-            d_on,
-            factors=np.empty((2 * n, 2), dtype=np.int64),
-            sums=np.empty((2 * n, 2)),
-            nodes=np.empty((n + 1, 3)),
-            scales=np.empty(n),
-            coefficients=np.empty(top + 1),
-        )
-
-
 @_helper
 def _close(factor, position, degree, off, on, factors, sums):  # type: ignore[no-untyped-def]
     """Cut off negligible coefficients of a new factor; return where the next one begins."""
@@ -94,9 +52,21 @@ def _close(factor, position, degree, off, on, factors, sums):  # type: ignore[no
         degree -= 1
     factors[factor, 0], factors[factor, 1] = position, degree
     end = position + degree + 1
-    for i in range(end, end + PAD):
-        off[i], on[i] = 0.0, 0.0
+    store(off, end, alike(0.0))
+    store(on, end, alike(0.0))
     return end + PAD
+
+
+@_helper
+def _shorten(factor, below_all, degree, top, position, off, on, factors, sums):  # type: ignore[no-untyped-def]
+    """Cut the product of a bundle of leaves off above `top`; return where the next one begins."""
+    if below_all:
+        store(on, position, alike(0.0))
+    if degree > top:
+        degree = top
+        sums[factor, 0] = total(off[position : position + degree + 1])
+        sums[factor, 1] = total(on[position : position + degree + 1])
+    return _close(factor, position, degree, off, on, factors, sums)
 
 
 @_helper
@@ -144,75 +114,78 @@ def _lift(v, below, linked, shift, top, position, off, on, factors, sums):  # ty
     where the next one begins.
     """
     is_off, is_on = sums[v, 0], sums[v, 1]
+    linked *= is_on
     if below < 0:
-        last, whole = shift, shift
-        off[position], on[position] = is_off, is_off
+        last = shift
         if shift:
-            off[position + 1], on[position + 1] = is_on, linked * is_on
+            store(off, position, two(is_off, is_on))
+            store(on, position, two(is_off, linked))
         else:
-            off[position], on[position] = is_off + is_on, is_off + linked * is_on
-        sums[v, 0], sums[v, 1] = is_off + is_on, is_off + linked * is_on
+            store(off, position, two(is_off + is_on, 0.0))
+            store(on, position, two(is_off + linked, 0.0))
+        sums[v, 0], sums[v, 1] = is_off + is_on, is_off + linked
     else:
-        begin, whole = factors[below, 0], factors[below, 1] + shift
-        last = min(whole, top)
-        into_off, into_on = off[position : position + last + 1], on[position : position + last + 1]
-        of_off, of_on = off[begin : begin + last + 1], on[begin - shift : begin - shift + last + 1]
-        for i in range(into_off.size):
-            into_off[i] = is_off * of_off[i] + is_on * of_on[i]
-            into_on[i] = is_off * of_off[i] + linked * is_on * of_on[i]
-        is_off, is_on = is_off * sums[below, 0], is_on * sums[below, 1]
-        sums[v, 0], sums[v, 1] = is_off + is_on, is_off + linked * is_on
+        begin = factors[below, 0]
+        last = min(factors[below, 1] + shift, top)
+        share_off, share_on, share_both = alike(is_off), alike(is_on), alike(linked)
+        before = alike(0.0)
+        for i in range(0, last + 1, N_LANES):
+            of_off, of_on = times(share_off, load(off, begin + i)), load(on, begin + i)
+            moved = of_on
+            if shift:
+                moved = moved_up(before, of_on)
+            store(off, position + i, plus_product(of_off, share_on, moved))
+            store(on, position + i, plus_product(of_off, share_both, moved))
+            before = of_on
+        sums[v, 0] = is_off * sums[below, 0] + is_on * sums[below, 1]
+        sums[v, 1] = is_off * sums[below, 0] + linked * sums[below, 1]
     return _close(v, position, last, off, on, factors, sums)
-
-
-@_helper
-def weigh(weight, state):  # type: ignore[no-untyped-def]
-    """Return what a node weighs off and on, over the larger, and the logarithm of the larger."""
-    if state == 0:
-        return 1.0, 0.0, 0.0
-    if state == 1:
-        return 0.0, 1.0, weight
-    if weight <= 0.0:
-        return 1.0, np.exp(weight), 0.0
-    return np.exp(-weight), 1.0, weight
 
 
 @_helper
 def upward(forest, state, tilt, counting, top, workspace):  # type: ignore[no-untyped-def]
     """Compute all polynomials; write the forest's and return the logarithm of its scale."""
     # Arrays are taken out of their tuples once: doing so for each node would cost time.
-    product, end, left, right, _ = forest.merges
-    parent, slope, pair = forest.parent, forest.slope, forest.pair
+    product, end, left, right, leaves, _ = forest.merges
+    parent, slope = forest.parent, forest.slope
     off, on, coefficients = workspace.off, workspace.on, workspace.coefficients
     factors, sums = workspace.factors, workspace.sums
     nodes, scales = workspace.nodes, workspace.scales
     n, position, m = parent.size, PAD, 0
-    for i in range(PAD):
-        off[i], on[i] = 0.0, 0.0
-    scale, log_scale = 1.0, 0.0
+    store(off, 0, alike(0.0))
+    store(on, 0, alike(0.0))
+    weigh_nodes(forest, state, tilt, nodes)
+    scale, log_scale = 1.0, log_larger_weights(slope, state, tilt)
     for i in range(n + 1):
         v = n - 1 - i if i < n else n
         while m < end[v]:
-            position, own = _merge(
-                left[m], right[m], n + m, v == n, top, position, off, on, factors, sums
-            )
+            x, y, own = left[m], right[m], 1.0
+            if y < 0:
+                degree, sum_off, sum_on = multiply_leaves(
+                    leaves, x, -y, state, counting, position, off, on, nodes
+                )
+                sums[n + m, 0], sums[n + m, 1] = sum_off, 0.0 if v == n else sum_on
+                position = _shorten(n + m, v == n, degree, top, position, off, on, factors, sums)
+            else:
+                position, own = _merge(x, y, n + m, v == n, top, position, off, on, factors, sums)
             scales[m] = own
             scale, log_scale = _take_out(own, scale, log_scale)
             m += 1
         if v == n:
             break
         below, moves = product[v], counting and state[v] < 0
-        is_off, is_on, larger = weigh(slope[v] + (tilt if state[v] < 0 else 0.0), state[v])
+        is_off, is_on, linked = nodes[0, v], nodes[1, v], nodes[2, v]
         if moves and top == 0:
             is_on = 0.0
-        linked = np.exp(pair[v]) if parent[v] < n else 1.0
         all_off, all_on = is_off, max(1.0, linked) * is_on
         if below >= 0:
             all_off, all_on = all_off * sums[below, 0], all_on * sums[below, 1]
         own = all_off + all_on if all_off + all_on > 0.0 else 1.0
-        scale, log_scale = _take_out(own, scale, log_scale + larger)
-        nodes[v, 0], nodes[v, 1], nodes[v, 2] = is_off / own, is_on / own, linked
-        sums[v, 0], sums[v, 1] = nodes[v, 0], nodes[v, 1]
+        scale, log_scale = _take_out(own, scale, log_scale)
+        nodes[0, v], nodes[1, v] = is_off / own, is_on / own
+        sums[v, 0], sums[v, 1] = nodes[0, v], nodes[1, v]
+        if below == -2:
+            continue
         shift = 1 if moves and top > 0 else 0
         position = _lift(v, below, linked, shift, top, position, off, on, factors, sums)
     begin, last = factors[product[n], 0], factors[product[n], 1]
@@ -248,8 +221,8 @@ def _unmerge(x, y, factor, scale, values, d, factors):  # type: ignore[no-untype
             d[i] /= scale
     divide_out(values, short, short_degree, d, begin, last, d, long, long_degree)
     divide_out(values, long, long_degree, d, begin, last, d, short, short_degree)
-    for i in range(1, PAD + 1):
-        d[long + long_degree + i], d[short + short_degree + i] = 0.0, 0.0
+    store(d, long + long_degree + 1, alike(0.0))
+    store(d, short + short_degree + 1, alike(0.0))
 
 
 @_helper
@@ -259,35 +232,29 @@ def _lower(v, below, linked, shift, on, d_off, d_on, factors, nodes):  # type: i
     Returns the mass with the node on, and with it and its parent on. `linked` is 0 for a root.
     """
     begin, last = factors[v, 0], factors[v, 1]
-    if linked == 0.0:
-        for i in range(begin, begin + last + 1 + PAD):
-            d_on[i] = 0.0
-    is_off, is_on = nodes[v, 0], nodes[v, 1]
-    if below < 0:
-        if shift > last:
-            return 0.0, 0.0
-        both = linked * is_on * d_on[begin + shift]
-        return is_on * d_off[begin + shift] + both, both
     first, end = factors[below, 0], factors[below, 0] + factors[below, 1] + 1
-    n_off, n_on = min(end - first, last + 1), min(end - first, last + 1 - shift)
-    into_off, from_off = d_off[first : first + n_off], d_off[begin : begin + n_off]
-    into_on, from_on = d_on[first : first + n_on], d_on[begin : begin + n_off]
-    for i in range(into_off.size):
-        into_off[i] = is_off * (from_off[i] + from_on[i])
-    ones, pairs = 0.0, 0.0
-    values, begin = on[first : first + n_on], begin + shift
-    from_off, from_on = d_off[begin : begin + n_on], d_on[begin : begin + n_on]
-    for i in range(values.size):
-        by_both = linked * is_on * from_on[i]
-        by_on = is_on * from_off[i] + by_both
-        into_on[i] = by_on
-        ones += values[i] * by_on
-        pairs += values[i] * by_both
-    for i in range(first + n_off, end + PAD):
-        d_off[i] = 0.0
-    for i in range(first + n_on, end + PAD):
-        d_on[i] = 0.0
-    return ones, pairs
+    if linked == 0.0:
+        for i in range(begin, begin + last + 1 + PAD, N_LANES):
+            store(d_on, i, alike(0.0))
+    share_off, share_on = alike(nodes[0, v]), alike(nodes[1, v])
+    share_both, ones, pairs = alike(linked * nodes[1, v]), alike(0.0), alike(0.0)
+    from_off, from_on = load(d_off, begin), load(d_on, begin)
+    for i in range(0, min(end - first, last + 1), N_LANES):
+        store(d_off, first + i, times(share_off, plus(from_off, from_on)))
+        next_off, next_on = load(d_off, begin + i + N_LANES), load(d_on, begin + i + N_LANES)
+        if shift:
+            from_off, from_on = moved_down(from_off, next_off), moved_down(from_on, next_on)
+        by_both = times(share_both, from_on)
+        by_on, values = plus_product(by_both, share_on, from_off), load(on, first + i)
+        store(d_on, first + i, by_on)
+        ones, pairs = plus_product(ones, values, by_on), plus_product(pairs, values, by_both)
+        from_off, from_on = next_off, next_on
+    for i in range(first + last + 1, end, N_LANES):
+        store(d_off, i, alike(0.0))
+        store(d_on, i, alike(0.0))
+    store(d_off, end, alike(0.0))
+    store(d_on, end, alike(0.0))
+    return sum_of(ones), sum_of(pairs)
 
 
 @_helper
@@ -298,7 +265,7 @@ def downward(forest, state, seeds, counting, top, workspace, ones, pairs):  # ty
     differentiates Σ_l mass_l·log(coefficient_l) with respect to every node's polynomials, which
     `upward` must have left in the workspace.
     """
-    product, end, left, right, _ = forest.merges
+    product, end, left, right, leaves, _ = forest.merges
     parent = forest.parent
     off, on, d_off, d_on = workspace.off, workspace.on, workspace.d_off, workspace.d_on
     factors, nodes, scales = workspace.factors, workspace.nodes, workspace.scales
@@ -312,9 +279,18 @@ def downward(forest, state, seeds, counting, top, workspace, ones, pairs):  # ty
     for i in range(n + 1):
         v = i - 1 if i else n
         if v < n:
-            linked = nodes[v, 2] if parent[v] < n else 0.0
+            linked = nodes[2, v] if parent[v] < n else 0.0
             shift = 1 if counting and state[v] < 0 and top > 0 else 0
-            by_on, by_both = _lower(v, product[v], linked, shift, on, d_off, d_on, factors, nodes)
+            below, place = product[v], factors[v, 0] + shift
+            if below == -2:
+                by_on, by_both = 0.0, 0.0
+            elif below >= 0:
+                by_on, by_both = _lower(v, below, linked, shift, on, d_off, d_on, factors, nodes)
+            elif shift <= factors[v, 1]:
+                by_both = linked * nodes[1, v] * d_on[place] if linked > 0.0 else 0.0
+                by_on = nodes[1, v] * d_off[place] + by_both
+            else:
+                by_on, by_both = 0.0, 0.0
             ones[v] += by_on
             pairs[v] += by_both
         # Merges were made from the last node to the first, those of node n at the end.
@@ -322,6 +298,14 @@ def downward(forest, state, seeds, counting, top, workspace, ones, pairs):  # ty
         while m > first:
             m -= 1
             x, y = left[m], right[m]
+            if y < 0:
+                place = factors[n + m, 0]
+                if v == n:
+                    store(d_on, place, alike(0.0))
+                divide_leaves(
+                    leaves, x, -y, state, counting, place, d_off, d_on, nodes, ones, pairs
+                )
+                continue
             _unmerge(x, y, n + m, scales[m], off, d_off, factors)
             if v < n:
                 _unmerge(x, y, n + m, scales[m], on, d_on, factors)

@@ -3,7 +3,7 @@
 `states` holds 0, 1 or −1 (unknown) for every row and node, in the order of the nodes. `table` is
 log q(l) minus the logarithm of the forest's coefficient for every number of ones l, or without a
 count (`counting` false) only the score of the empty row. `forest` is a `polynomials.Forest`,
-`workspace` a `polynomials.Workspace`.
+`workspace` a `Workspace`.
 """
 
 from typing import NamedTuple

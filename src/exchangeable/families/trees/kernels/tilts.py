@@ -11,7 +11,8 @@ Arguments are as in `polynomials`.
 
 import numpy as np
 
-from exchangeable.families.trees.kernels.polynomials import downward, upward, weigh
+from exchangeable.families.trees.kernels.polynomials import downward, upward
+from exchangeable.families.trees.kernels.weights import weigh_nodes
 from exchangeable.runtime.kernels.cache import compiled, for_kernels
 from exchangeable.runtime.kernels.loops import copy, fill, inlined, largest, where_largest
 
@@ -20,9 +21,10 @@ _helper = for_kernels(fastmath={"reassoc", "contract"})
 
 WINDOW = 1e-270
 """A coefficient is trusted if it is at least this share of the largest."""
-MANY, MIDDLE, NEAR, LEAST_SHARE = 256, 0.35, 0.3, 1e-3
-"""For polynomials of this degree or more, the first tilt turns on about this share of the
-variables. The tolerance of this share, and the difference below which shares count as equal."""
+MANY, MIDDLE, HIGHER, NEAR, LEAST_SHARE = 128, 0.33, 0.25, 0.3, 1e-3
+"""For polynomials of this degree or more, the first tilt turns on a share of MIDDLE + HIGHER·s² of
+the variables that can be on together, where s is their share of all; it may be wrong by the share
+of NEAR. Shares are at least `LEAST_SHARE`."""
 MOST_TILTS = 1000
 CLOSE = 1e-6
 """There is nothing between two tilts that differ by less than this."""
@@ -47,23 +49,22 @@ def _mean_count(forest, state, tilt, workspace):  # type: ignore[no-untyped-def]
     The chances of everything below a node, given the node off and on, and the means there, are
     passed up the forest; chances are relative to the larger one.
     """
-    parent, slope, pair = forest.parent, forest.slope, forest.pair
-    chances, means = workspace.nodes, workspace.sums
-    n = parent.size
+    parent, nodes, n = forest.parent, workspace.nodes, forest.parent.size
+    means, chances = workspace.sums[: n + 1], workspace.sums[n + 1 :]
+    weigh_nodes(forest, state, tilt, nodes)
     for v in range(n + 1):
         chances[v, 0], chances[v, 1], means[v, 0], means[v, 1] = 1.0, 1.0, 0.0, 0.0
     for v in range(n - 1, -1, -1):
         p = parent[v]
-        is_off, is_on, _ = weigh(slope[v] + (tilt if state[v] < 0 else 0.0), state[v])
-        is_off, is_on = is_off * chances[v, 0], is_on * chances[v, 1]
-        linked = is_on * np.exp(pair[v]) if p < n else is_on
+        is_off, is_on = nodes[0, v] * chances[v, 0], nodes[1, v] * chances[v, 1]
+        linked = is_on * nodes[2, v]
         mean_off, mean_on = means[v, 0], means[v, 1] + (1.0 if state[v] < 0 else 0.0)
         off, on = is_off + is_on, is_off + linked
         means[p, 0] += (is_off * mean_off + is_on * mean_on) / off
         means[p, 1] += (is_off * mean_off + linked * mean_on) / on
         off, on = off * chances[p, 0], on * chances[p, 1]
-        larger = max(off, on)
-        chances[p, 0], chances[p, 1] = off / larger, on / larger
+        larger = 1.0 / max(off, on)
+        chances[p, 0], chances[p, 1] = off * larger, on * larger
     return means[n, 0]
 
 
@@ -96,16 +97,16 @@ def _towards(share, wanted):  # type: ignore[no-untyped-def]
 def _first_tilt(forest, state, top, workspace):  # type: ignore[no-untyped-def]
     """Return a tilt that makes as many coefficients accurate as a single tilt can.
 
-    With many variables it turns on about `MIDDLE` of those that can be.
+    With many variables it turns on about a third to half of those that can be on together.
     """
-    slope, n_unknown, tilt, step = forest.slope, _n_unknown(state), 0.0, 1.0
+    nodes, n_unknown, tilt, step = workspace.nodes, _n_unknown(state), 0.0, 1.0
     if top >= MANY:
-        wanted, share = MIDDLE * top / n_unknown, 0.0
-        for v in range(slope.size):
-            if state[v] < 0:
-                is_off, is_on, _ = weigh(slope[v], state[v])
-                share += is_on / (is_off + is_on) / n_unknown
-        tilt = _towards(share, wanted)
+        wanted, share = top / n_unknown, 0.0
+        wanted *= MIDDLE + HIGHER * wanted**2
+        weigh_nodes(forest, state, 0.0, nodes)
+        for v in range(state.size):
+            share += nodes[1, v] / (nodes[0, v] + nodes[1, v]) if state[v] < 0 else 0.0
+        tilt = _towards(share / n_unknown, wanted)
         for _ in range(2):
             share = _mean_count(forest, state, tilt, workspace) / n_unknown
             if abs(share / wanted - 1.0) < NEAR:
