@@ -119,10 +119,12 @@ def settle_row(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
         for y in range(joint.size):
             joint[y] = np.exp(log_prior[y])
         return highest
-    total = 0.0
     for y in range(joint.size):
         difference = joint[y] - highest
-        joint[y] = np.exp(difference) if difference > LOG_NOTHING else 0.0
+        power = scaled_power(max(difference, LOG_NOTHING))
+        joint[y] = power if difference > LOG_NOTHING else 0.0
+    total = 0.0
+    for y in range(joint.size):
         total += joint[y]
     for y in range(joint.size):
         joint[y] = joint[y] / total if joint[y] >= NOTHING * total else 0.0

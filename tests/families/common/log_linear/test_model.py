@@ -1,5 +1,7 @@
 """The pass of EM that urns and trees share."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -9,6 +11,7 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import as_rows
 from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.log_linear.scores import LogLinear, expect, score
 from made_rows import bound_clusters, fit_mixture, with_holes
 
 N = 6
@@ -55,3 +58,27 @@ def test_sums_over_holes_are_sums_over_completions(family, blocks):
         for j in np.flatnonzero(parent < N):
             both = rows[:, j] * rows[:, parent[j]]
             np.testing.assert_allclose(found.pairs[j, y], both @ weights[:, y], atol=1e-10)
+
+
+@pytest.mark.parametrize("n_classes", [3, 8, 19])
+def test_classes_score_together_as_alone(n_classes):
+    """Eight classes are scored and summed at a time, the others one by one."""
+    rng = np.random.default_rng(n_classes)
+    slope, pair = rng.normal(size=(2, N, n_classes))
+    parent = rng.integers(np.arange(N)[:, None] + 1, N + 1, (N, n_classes)).astype(np.int32)
+    base, by_count = rng.normal(size=n_classes), rng.normal(size=(N + 1, n_classes))
+    rows = as_rows(STATES, None)
+    examples, _ = merge_equal_rows(Observed(rows), rng.random(len(STATES)))
+    together = LogLinear(base, slope, parent, pair, by_count)
+    found = score(examples.rows, together)
+    posterior = rng.dirichlet(np.ones(n_classes), size=len(STATES))
+    sums = expect(examples, together, np.zeros(n_classes), posterior=posterior)
+    for y in range(n_classes):
+        own = slice(y, y + 1)
+        alone = LogLinear(base[own], slope[:, own], parent[:, own].copy(), pair[:, own].copy())
+        alone = replace(alone, by_count=by_count[:, own].copy())
+        np.testing.assert_allclose(found[:, own], score(examples.rows, alone), rtol=1e-12)
+        some = expect(examples, alone, np.zeros(1), posterior=posterior[:, own].copy())
+        np.testing.assert_allclose(sums.ones[:, own], some.ones, rtol=1e-12)
+        np.testing.assert_allclose(sums.pairs[:, own], some.pairs, rtol=1e-12)
+        np.testing.assert_allclose(sums.counts[:, own], some.counts, rtol=1e-12)

@@ -15,7 +15,8 @@ from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle_row
 from exchangeable.families.common.tables import TableArrays
 from exchangeable.runtime.kernels.cache import compiled
-from exchangeable.runtime.kernels.loops import copy, fill, helper, inlined
+from exchangeable.runtime.kernels.lanes import N_LANES, load, load_at, plus, store, times
+from exchangeable.runtime.kernels.loops import copy, fill, inlined
 
 _compile = compiled()
 
@@ -76,60 +77,67 @@ def _switch(on, ones, value):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _add_terms(ones, on, model, joint):  # type: ignore[no-untyped-def]
-    """Add the linear term and the pairs."""
-    slope, parent, pair = model.slope, model.parent, model.pair
-    for k in range(ones.size):
-        add = slope[ones[k]]
-        for y in range(joint.size):
-            joint[y] += add[y]
-    if parent.size:
+def _add_terms(ones, on, slope, parent, pair, joint):  # type: ignore[no-untyped-def]
+    """Add the linear term and the pairs: first of eight classes at a time, then of those left."""
+    n_classes, has_pairs = joint.size, parent.size > 0
+    whole = n_classes - n_classes % N_LANES
+    for y in range(0, whole, N_LANES):
+        score = load(joint, y)
         for k in range(ones.size):
-            add, other = pair[ones[k]], parent[ones[k]]
-            for y in range(joint.size):
-                joint[y] += add[y] * on[other[y]]
-
-
-@helper
-def _find_entries(ones, tables, entry):  # type: ignore[no-untyped-def]
-    """Write the entry of each block's count in the tables."""
-    if not tables.starts.size:
-        return
-    labels = tables.labels
-    copy(tables.starts, entry)
+            score = plus(score, load(slope, ones[k] * n_classes + y))
+        if has_pairs:
+            for k in range(ones.size):
+                place = ones[k] * n_classes + y
+                score = plus(score, times(load(pair, place), load_at(on, parent, place)))
+        store(joint, y, score)
     for k in range(ones.size):
-        block = labels[ones[k]]
-        for y in range(block.size):
-            entry[block[y]] += 1
+        place = ones[k] * n_classes
+        for y in range(whole, n_classes):
+            joint[y] += slope[place + y]
+    if has_pairs:
+        for k in range(ones.size):
+            place = ones[k] * n_classes
+            for y in range(whole, n_classes):
+                joint[y] += pair[place + y] * on[np.uint32(parent[place + y])]
 
 
-@helper
-def _score_row(ones, model, workspace, joint):  # type: ignore[no-untyped-def]
-    """Write one row's scores, leaving its ones and its entries in the workspace."""
-    on, entry = workspace.on, workspace.entry
-    _switch(on, ones, 1.0)
-    copy(model.base, joint)
-    _add_terms(ones, on, model, joint)
-    if model.by_count.size:
-        add = model.by_count[ones.size]
-        for y in range(joint.size):
-            joint[y] += add[y]
-    if entry.size:
-        _find_entries(ones, model.tables, entry)
-        first_block, values = model.tables.first_block, model.tables.values
-        for y in range(joint.size):
-            for b in range(first_block[y], first_block[y + 1]):
-                joint[y] += values[entry[b]]
+@inlined
+def _find_entries(ones, labels, starts, entry):  # type: ignore[no-untyped-def]
+    """Write the entry of each block's count in the tables."""
+    copy(starts, entry)
+    for k in range(ones.size):
+        for y in range(labels.shape[1]):
+            entry[labels[ones[k], y]] += 1
+
+
+@inlined
+def _add_tables(entry, first_block, values, joint):  # type: ignore[no-untyped-def]
+    """Add the look-ups by the counts in the blocks."""
+    for y in range(joint.size):
+        for b in range(first_block[y], first_block[y + 1]):
+            joint[y] += values[entry[b]]
 
 
 @_compile
 def score_rows(rows, first, last, model, out):  # type: ignore[no-untyped-def]
     """Write the scores of the rows first..last."""
-    workspace = _new_workspace(model)
+    # Arrays are taken out of their tuples once: doing so for each row would cost time.
+    on, entry, buffer = _new_workspace(model)
+    base, by_count = model.base, model.by_count
+    slope, parent, pair = model.slope.ravel(), model.parent.ravel(), model.pair.ravel()
+    labels, first_block, starts, values = model.tables
     for row in range(first, last):
-        ones = ones_of(rows, row, workspace.buffer)
-        _score_row(ones, model, workspace, out[row])
-        _switch(workspace.on, ones, 0.0)
+        ones, joint = ones_of(rows, row, buffer), out[row]
+        _switch(on, ones, 1.0)
+        copy(base, joint)
+        _add_terms(ones, on, slope, parent, pair, joint)
+        if by_count.size:
+            for y in range(joint.size):
+                joint[y] += by_count[ones.size, y]
+        if entry.size:
+            _find_entries(ones, labels, starts, entry)
+            _add_tables(entry, first_block, values, joint)
+        _switch(on, ones, 0.0)
 
 
 @inlined
@@ -148,15 +156,23 @@ def _list_active(mass, active):  # type: ignore[no-untyped-def]
 @inlined
 def _add_sums(ones, on, parent, mass, one_sums, pair_sums):  # type: ignore[no-untyped-def]
     """Add a row's posteriors to the sums of its ones, and of its pairs along the forest."""
-    for k in range(ones.size):
-        total = one_sums[ones[k]]
-        for y in range(mass.size):
-            total[y] += mass[y]
-    if parent.size:
+    n_classes, has_pairs = mass.size, parent.size > 0
+    whole = n_classes - n_classes % N_LANES
+    for y in range(0, whole, N_LANES):
+        share = load(mass, y)
         for k in range(ones.size):
-            total, other = pair_sums[ones[k]], parent[ones[k]]
-            for y in range(mass.size):
-                total[y] += mass[y] * on[other[y]]
+            place = ones[k] * n_classes + y
+            store(one_sums, place, plus(load(one_sums, place), share))
+            if has_pairs:
+                both = times(share, load_at(on, parent, place))
+                store(pair_sums, place, plus(load(pair_sums, place), both))
+    for k in range(ones.size):
+        place = ones[k] * n_classes
+        for y in range(whole, n_classes):
+            one_sums[place + y] += mass[y]
+        if has_pairs:
+            for y in range(whole, n_classes):
+                pair_sums[place + y] += mass[y] * on[np.uint32(parent[place + y])]
 
 
 @inlined
@@ -166,10 +182,11 @@ def _add_few(ones, on, parent, mass, active, n_active, one_sums, pair_sums):  # 
         y = active[i]
         share = mass[y]
         for k in range(ones.size):
-            one_sums[ones[k], y] += share
+            one_sums[ones[k] * mass.size + y] += share
         if parent.size:
             for k in range(ones.size):
-                pair_sums[ones[k], y] += share * on[parent[ones[k], y]]
+                place = ones[k] * mass.size + y
+                pair_sums[place] += share * on[np.uint32(parent[place])]
 
 
 @_compile
@@ -179,23 +196,29 @@ def expect_rows(rows, first, last, model, priors, fixed, posterior, sums):  # ty
     The model's `base` includes the log-probabilities of the classes. Posteriors that are `fixed`
     are read instead of written, and the log-likelihood is 0.
     """
-    # Arrays are taken out of their tuples once: doing so for each row would cost time.
-    workspace = _new_workspace(model)
-    on, entry, buffer = workspace
-    parent, first_block = model.parent, model.tables.first_block
+    on, entry, buffer = _new_workspace(model)
+    base, by_count = model.base, model.by_count
+    slope, parent, pair = model.slope.ravel(), model.parent.ravel(), model.pair.ravel()
+    labels, first_block, starts, values = model.tables
     weights, clamp, log_prior = priors
-    one_sums, pair_sums, count_sums, histogram = sums
-    n_classes, has_counts = model.slope.shape[1], model.by_count.size > 0
+    one_sums, pair_sums = sums.ones.ravel(), sums.pairs.ravel()
+    count_sums, histogram = sums.counts, sums.histogram
+    n_classes = base.size
     mass, active = np.empty(n_classes), np.empty(FEW, np.int64)
     log_likelihood = 0.0
     for row in range(first, last):
-        ones = ones_of(rows, row, buffer)
-        joint = posterior[row]
-        if fixed:
-            _switch(on, ones, 1.0)
-            _find_entries(ones, model.tables, entry)
-        else:
-            _score_row(ones, model, workspace, joint)
+        ones, joint = ones_of(rows, row, buffer), posterior[row]
+        _switch(on, ones, 1.0)
+        if entry.size:
+            _find_entries(ones, labels, starts, entry)
+        if not fixed:
+            copy(base, joint)
+            _add_terms(ones, on, slope, parent, pair, joint)
+            if by_count.size:
+                for y in range(n_classes):
+                    joint[y] += by_count[ones.size, y]
+            if entry.size:
+                _add_tables(entry, first_block, values, joint)
             known = clamp[row] if clamp.size else -1
             log_likelihood += weights[row] * settle_row(joint, log_prior, known)
         for y in range(n_classes):
@@ -206,10 +229,9 @@ def expect_rows(rows, first, last, model, priors, fixed, posterior, sums):  # ty
         else:
             _add_few(ones, on, parent, mass, active, n_active, one_sums, pair_sums)
         _switch(on, ones, 0.0)
-        if has_counts:
-            total = count_sums[ones.size]
+        if by_count.size:
             for y in range(n_classes):
-                total[y] += mass[y]
+                count_sums[ones.size, y] += mass[y]
         if entry.size:
             for y in range(n_classes):
                 for b in range(first_block[y], first_block[y + 1]):
