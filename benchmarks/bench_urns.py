@@ -63,13 +63,13 @@ def iteration(examples: Examples, name: str) -> float:
         sums = data.expect(mixture)
     assert np.isfinite(sums.log_likelihood)
     seconds = []
-    for _ in range(REPEATS):
+    for _ in range(1 + REPEATS):
         start = time.process_time()
         sums = data.expect(mixture)
         model = families[-1].following(data, mixture.model, sums, 3)[0]
         mixture = Mixture(model, families[-1].log_shares(sums.totals))
         seconds.append(time.process_time() - start)
-    return min(seconds)
+    return min(seconds[1:])  # the first one finds the polynomials computed above
 
 
 def examples_of(X) -> Examples:
