@@ -130,7 +130,7 @@ COMPRESSION = """
 from exchangeable.fitting.search import compression
 density = ExchangeableDensity(["tree"], n_init=1, max_components=4, max_iter=5, random_state=0)
 density.fit(X)
-blocking(compression.Compressor, {blocked!r})
+blocking(compression, {blocked!r})
 kept(density.compress(X, {asked}))
 """
 NETWORK = """
@@ -189,10 +189,10 @@ def test_a_selection_leaves_a_fit_behind_and_keeps_those_before() -> None:
 
 def test_a_compression_is_left_behind_for_the_best_so_far() -> None:
     asked = "n_parameters=20"
-    status, out, errors = interrupted(COMPRESSION.format(blocked="_refitted", asked=asked))
+    status, out, errors = interrupted(COMPRESSION.format(blocked="refitted", asked=asked))
     assert (status, out) == (0, "kept True 1\n"), errors
     assert "the compression was interrupted: the model is the best found so far" in errors
-    status, _, errors = interrupted(COMPRESSION.format(blocked="_pruned", asked=asked))
+    status, _, errors = interrupted(COMPRESSION.format(blocked="path_of", asked=asked))
     assert status == -signal.SIGINT, errors
 
 

@@ -18,14 +18,8 @@ from exchangeable.families.trees.factors import Factors
 from exchangeable.families.trees.model import TreeModel
 from exchangeable.fitting.search import compression
 from exchangeable.fitting.search.compression import Compressor
-from exchangeable.fitting.search.parts import (
-    WEIGHT_STEPS,
-    em_family,
-    fit_shares,
-    fit_weights,
-    most_useful,
-    thinned,
-)
+from exchangeable.fitting.search.parts import SHARE_STEPS, em_family, fit_shares, most_useful
+from exchangeable.fitting.search.refitting import can_refit, refitted
 
 STATES = all_states(8)
 EVERYTHING = Observed.from_symbols(STATES.astype(np.int8))
@@ -46,8 +40,8 @@ def density():
 
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
-    monkeypatch.setattr(compression, "FEWEST_ROWS", 1500)
-    monkeypatch.setattr(compression, "MOST_ROWS", 1500)
+    for name in ("CHOOSING_ROWS", "DRAWN_ROWS", "MOST_DRAWN"):
+        monkeypatch.setattr(compression, name, 1500)
 
 
 def test_a_size_is_kept_and_the_mixture_is_still_a_distribution(density):
@@ -78,7 +72,7 @@ def test_a_loss_is_not_exceeded(density, loss):
 
 
 def test_a_density_that_cannot_be_made_smaller_stays_as_it_is(density, monkeypatch):
-    monkeypatch.setattr(compression, "RATIOS", (10_000_000,))
+    monkeypatch.setattr(Compressor, "_path", [])
     same = density.compress(rows(100, 1), loss=0.0)
     assert same.n_parameters_ == density.n_parameters_
     np.testing.assert_array_equal(same.score_samples(STATES), density.score_samples(STATES))
@@ -102,29 +96,6 @@ def test_the_density_itself_is_not_changed_and_the_smaller_one_can_be_saved(dens
     )
 
 
-def test_weights_are_those_under_which_rows_are_likeliest(density):
-    """Weights fitted to rows of one component alone give it almost everything."""
-    mixture = density._mixture()
-    part = Mixture(mixture.model.only(np.arange(3)), np.log([0.2, 0.3, 0.5]))
-    observed = density._observed(rows(400, 3))
-    weights = fit_weights(part, observed)
-    np.testing.assert_allclose(weights.sum(), 1)
-    scores = part.model.score(observed)
-
-    likeliest = np.array([0.2, 0.3, 0.5])
-    for _ in range(WEIGHT_STEPS):
-        joint = np.exp(scores) * likeliest
-        likeliest = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
-    np.testing.assert_allclose(weights, likeliest, atol=1e-5)
-
-    def worth(shares):
-        return np.log(np.exp(scores) @ shares).mean()
-
-    assert worth(weights) > worth([0.2, 0.3, 0.5])
-    for other in np.random.default_rng(0).dirichlet(np.ones(3), 20):
-        assert worth(weights) > worth(other) - 0.01
-
-
 def test_what_weighs_most_for_its_parameters_is_kept_whole(density):
     mixture = density._mixture()
     units = mixture.model.units()
@@ -137,7 +108,6 @@ def test_what_weighs_most_for_its_parameters_is_kept_whole(density):
         assert only.n_parameters <= size or np.unique(units[kept]).size == 1
         whole = np.isin(units, units[kept]) & (weights > 0)
         np.testing.assert_array_equal(np.flatnonzero(whole), kept)
-    assert thinned(weights, 5, np.random.default_rng(0)).size <= 5
 
 
 def test_of_components_of_one_size_those_that_weigh_most_are_kept():
@@ -149,12 +119,18 @@ def test_of_components_of_one_size_those_that_weigh_most_are_kept():
 
 
 def test_shares_are_those_under_which_rows_are_likeliest():
+    """Shares fitted to rows of one part alone give it almost everything."""
     slope = np.array([[2.0] * 8, [-2.0] * 8]).T
     trees = TreeModel.make(-np.logaddexp(0, slope).sum(axis=0), slope)
-    mixtures = [Mixture(trees.only(np.array([y])), np.zeros(1)) for y in (0, 1)]
     drawn = np.random.default_rng(0).random((400, 8)) < 1 / (1 + np.exp(-2.0))
-    observed = Observed.from_symbols(drawn.astype(np.int8))
-    assert fit_shares(mixtures, np.array([0.1, 0.9]), observed)[0] > 0.99
+    scores = trees.score(Observed.from_symbols(drawn.astype(np.int8)))
+    likeliest = np.array([0.1, 0.9])
+    shares = fit_shares(np.exp(scores), likeliest)
+    assert shares[0] > 0.99
+    for _ in range(SHARE_STEPS):
+        joint = np.exp(scores) * likeliest
+        likeliest = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(shares, likeliest, atol=1e-9)
 
 
 def test_networks_are_refitted_by_a_family_with_the_same_parameters():
@@ -188,11 +164,10 @@ def test_components_of_networks_become_factors(compressor):
     found = compressor.to_size(size // 3)
     assert found.mixture.n_parameters <= size // 3
     assert found.loss < 0.005
-    candidate = compressor._candidate(size // 3, 3, 1.0)
-    assert type(candidate[0].model.parts[0]) is FactoredTrees
-    assert candidate[0].n_parameters <= size // 3
-    assert candidate[1] == [0, 1]
-    assert compressor._worth(candidate[0]) <= found.after
+    dense = compressor._parts[0]
+    few = dense.compacted(size // 3, 3, np.random.default_rng(0))
+    assert type(few.mixture.model) is FactoredTrees
+    assert few.size <= size // 3 + 1
     np.testing.assert_allclose(np.exp(found.mixture.log_evidence(EVERYTHING)).sum(), 1)
     again = replace(compressor).to_size(size // 3)
     np.testing.assert_array_equal(again.mixture.log_prior, found.mixture.log_prior)
@@ -201,29 +176,91 @@ def test_components_of_networks_become_factors(compressor):
     assert lossless.mixture.n_parameters < size / 3
 
 
+def test_combinations_become_smaller_and_are_what_they_say(compressor):
+    path = compressor._path
+    sizes = [each.size for each in path]
+    assert sizes[0] == compressor.mixture.n_parameters
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert sizes[-1] < sizes[0] / 20
+    for each in path[1:]:
+        joined = compressor._joined(each.made()).mixture
+        assert joined.n_parameters == each.size
+        likelihoods = np.stack([option.likelihoods for option in each.options], axis=1)
+        expected = np.log(likelihoods @ each.shares)[-256:]
+        rows = compressor.judges.observed
+        lost = joined.log_evidence(rows) - compressor.mixture.log_evidence(rows)
+        np.testing.assert_allclose(np.sort(expected), np.sort(lost), atol=1e-4)
+
+
+def test_versions_are_compared_by_what_the_whole_mixture_loses():
+    """Of two equal parts one is left out, and nothing is lost."""
+    rng = np.random.default_rng(0)
+    slope, roots = rng.normal(0, 1, (8, 6)), np.full((8, 6), 8, dtype=np.int32)
+    trees = TreeModel.make(-np.logaddexp(0, slope).sum(axis=0), slope, roots, np.zeros((8, 6)))
+    same = Mixture(trees, np.full(6, -np.log(6)))
+    joined = Mixture.join([same, same], np.array([0.5, 0.5]))
+    judges = merge_equal_rows(EVERYTHING, np.exp(joined.log_evidence(EVERYTHING)))[0]
+    found = Compressor(joined, ["tree", "tree"], judges, n_jobs=1).to_loss(1e-9)
+    assert found.mixture.log_prior.size == 6
+    assert abs(found.loss) < 1e-9
+    assert len(found.parts) == 1
+
+
 def test_what_loses_more_than_was_asked_for_is_not_taken(compressor, monkeypatch):
     before = compressor._before
     smaller = compressor.to_size(compressor.mixture.n_parameters // 3)
     tried = replace(smaller, before=before, after=before * 1.01)
-    monkeypatch.setattr(Compressor, "_ways", lambda self, n_parameters: iter([tried]))
+    monkeypatch.setattr(Compressor, "_ways", lambda self, combination: iter([tried]))
     assert compressor.to_loss(0.0101) is tried
     assert compressor.to_loss(0.0099).mixture is compressor.mixture
 
 
-def test_weights_add_up_where_some_components_have_none(compressor, monkeypatch):
-    monkeypatch.setattr(compression, "NO_WEIGHT", 0.03)
-    rng = np.random.default_rng(0)
-    few = compressor.mixture.only(np.arange(30))
-    left, _ = compressor._weighed(few, [0], compressor._drawn(few, 500, rng))
-    assert 1 < left.log_prior.size < 30
-    np.testing.assert_allclose(np.exp(left.log_prior).sum(), 1)
+@pytest.fixture(params=["listed", "drawn"])
+def to_fit(request, monkeypatch, density):
+    if request.param == "drawn":
+        monkeypatch.setattr(compression, "MOST_LISTED", 4)
+        monkeypatch.setattr(compression, "DRAWN_ROWS", 20_000)
+        monkeypatch.setattr(compression, "MOST_DRAWN", 40_000)
+    families = [member["family"] for member in density.members_]
+    judges = merge_equal_rows(EVERYTHING, np.ones(256))[0]
+    return Compressor(density._mixture(), families, judges, n_jobs=1)
 
 
-def test_components_fitted_again_are_left_out_where_they_are_too_large(compressor, monkeypatch):
-    monkeypatch.setattr(Compressor, "_refitted", lambda self, *arguments: self.mixture)
-    size = compressor.mixture.n_parameters // 3
-    candidates = list(compressor._pruned(size, np.random.default_rng(0)))
-    assert [mixture.n_parameters <= size for mixture, _ in candidates] == [True]
+def test_components_learn_from_the_whole_mixture(to_fit):
+    """Those of all families together: divergence falls, and parts without EM keep theirs."""
+    examples, held = to_fit._to_fit
+    likelihoods = np.exp(to_fit.mixture.log_evidence(EVERYTHING))
+    order = np.argsort((examples.observed.symbols() @ (1 << np.arange(8))).astype(int))
+    if held is examples:
+        by_state = likelihoods[np.argsort(STATES @ (1 << np.arange(8)))]
+        np.testing.assert_allclose(examples.weights[order] / examples.total, by_state)
+    else:
+        assert examples.total == 40_000
+        assert held.total == compression.CHOOSING_ROWS
+    parts = [
+        part if not can_refit(part) else part.pruned(60, np.exp(part.mixture.log_prior))
+        for part in to_fit._parts
+    ]
+    assert {can_refit(part) for part in parts} == {True, False}
+    after = refitted(parts, examples, held, to_fit.named, 1, Event())
+    total = sum(part.share for part in after)
+    assert total == pytest.approx(1)
+    for old, new in zip(parts, after, strict=True):
+        assert new.mixture.n_parameters == old.mixture.n_parameters
+        np.testing.assert_allclose(np.exp(new.mixture.log_evidence(EVERYTHING)).sum(), 1)
+        scores = [each.mixture.log_evidence(EVERYTHING) for each in (old, new)]
+        assert np.array_equal(*scores) != can_refit(old)
+    worth = [
+        likelihoods @ to_fit._joined(some).mixture.log_evidence(EVERYTHING)
+        for some in (parts, after)
+    ]
+    assert worth[1] > worth[0] + 1e-3
+    assert worth[1] < likelihoods @ np.log(likelihoods)
+
+
+def test_components_that_are_too_many_are_not_refitted(to_fit, monkeypatch):
+    monkeypatch.setattr(compression, "CELLS", 10)
+    assert len(list(to_fit._ways(to_fit._path[1]))) == 1
 
 
 def test_what_was_found_is_returned_when_it_is_stopped(compressor):
@@ -236,7 +273,7 @@ def test_what_was_found_is_returned_when_it_is_stopped(compressor):
     stopped = replace(compressor, report=report, stop=stop)
     found = stopped.to_loss(0.01)
     assert found.loss <= 0.01
-    assert len(lines) == 2
+    assert len(lines) < 5
     stop.set()
     assert stopped.to_loss(0.01).mixture is compressor.mixture
 

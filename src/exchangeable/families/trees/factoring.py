@@ -18,7 +18,7 @@ from exchangeable.families.trees.factors import Factors
 from exchangeable.families.trees.model import ParentArray, TreeModel
 from exchangeable.families.trees.moments import tree_moments
 
-STEPS = 6
+STEPS = 12
 LEAST_CHANCE = 1e-6
 """No variable is on, or off, with a smaller probability."""
 DAMPING = 1e-3

@@ -1,20 +1,17 @@
 """The parts of a joined mixture, and which of their components are needed most."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.observed import Observed
 from exchangeable.families import family_named
 from exchangeable.families.contract import FamilySpec, Model, Trainer
 from exchangeable.families.joined import JoinedModel
 from exchangeable.families.mixture import Mixture
 
-WEIGHT_STEPS = 30
-"""Steps of the EM that fits weights."""
+SHARE_STEPS = 30
+"""Steps of the EM that fits shares."""
 NO_WEIGHT = 1e-9
 SHORTER = 0.95
 
@@ -45,13 +42,14 @@ class Part:
         """Number of parameters, including its share."""
         return self.mixture.n_parameters + 1
 
-    def thinned(self, left: float) -> "Part":
-        """Return the heaviest components that use a given part of the parameters."""
-        weights = np.exp(self.mixture.log_prior)
-        kept = most_useful(self.mixture, weights, int(left * self.size))
-        return replace(
-            self, mixture=self.mixture.only(kept), share=self.share * weights[kept].sum()
-        )
+    def pruned(self, n_parameters: int, weights: FloatArray) -> "Part":
+        """Return the components with high weight per parameter, up to a number of parameters.
+
+        At least one is kept.
+        """
+        kept = most_useful(self.mixture, weights, n_parameters)
+        log_prior = np.log(weights[kept] / weights[kept].sum())
+        return replace(self, mixture=Mixture(self.mixture.model.only(kept), log_prior))
 
     def compacted(
         self, n_parameters: int, rank: int | None, rng: np.random.Generator
@@ -63,15 +61,11 @@ class Part:
         return replace(self, mixture=few) if few else None
 
 
-def fit_shares(
-    mixtures: Sequence[Mixture], shares: FloatArray, rows: Observed, n_jobs: int | None = None
-) -> FloatArray:
-    """Return the shares of some mixtures in their join, fitted to rows."""
-    scores = np.stack([each.log_evidence(rows, n_jobs) for each in mixtures], axis=1)
-    likelihoods = np.exp(scores - scores.max(axis=1, keepdims=True))
-    for _ in range(WEIGHT_STEPS):
-        mass = likelihoods * shares
-        shares = (mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)).mean(axis=0)
+def fit_shares(likelihoods: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return the shares of parts, given the likelihoods of rows (lines) under each."""
+    for _ in range(SHARE_STEPS):
+        evidence = np.maximum(likelihoods @ shares, 1e-30)
+        shares = shares * ((1 / evidence) @ likelihoods) / evidence.size
     return np.asarray(shares / shares.sum())
 
 
@@ -92,32 +86,6 @@ def em_family(family: str) -> FamilySpec | None:
     if issubclass(spec.family, Trainer):
         spec = family_named(spec.refits) if spec.refits is not None else spec
     return None if issubclass(spec.family, Trainer) else spec
-
-
-def fit_weights(mixture: Mixture, rows: Observed, n_jobs: int | None = None) -> FloatArray:
-    """Return weights of components fitted to rows, by EM steps from their present weights."""
-    scores = mixture.model.score(rows, n_jobs)
-    scores -= scores.max(axis=1, keepdims=True)
-    likelihoods = np.exp(scores, dtype=np.float32)
-    weights: Any = np.exp(mixture.log_prior).astype(np.float32)
-    for _ in range(WEIGHT_STEPS):
-        evidence = np.maximum(likelihoods @ weights, np.float32(1e-30))
-        weights = weights * ((1 / evidence) @ likelihoods) / np.float32(rows.n_rows)
-    exact = weights.astype(np.float64)
-    return np.asarray(exact / exact.sum())
-
-
-def thinned(weights: FloatArray, most: int, rng: np.random.Generator) -> IntArray:
-    """Return at most this many components, spread evenly over the weights.
-
-    >>> thinned(np.full(8, 0.125), 4, np.random.default_rng(0)).size
-    4
-    """
-    if weights.size <= most:
-        return np.arange(weights.size)
-    heights = np.cumsum(weights) / weights.sum()
-    marks = (np.arange(most) + rng.random()) / most
-    return np.unique(np.searchsorted(heights, marks).clip(max=weights.size - 1))
 
 
 def most_useful(mixture: Mixture, weights: FloatArray, n_parameters: int) -> IntArray:
