@@ -264,10 +264,10 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         """Return a smaller density that is nearly as good and still one exact mixture.
 
         Similar components of neural mixtures are merged, and their log-odds are factorised at low
-        rank. In other families the least important components are dropped, and the rest are
-        refitted to rows drawn from this density. Nothing is fitted to X, which only measures the
-        loss and chooses between these ways. The same `random_state` gives the same result. Ctrl-C
-        keeps the best result so far.
+        rank. Other families keep their most probable components, or none; these are also refitted
+        to rows drawn from this density. Nothing is fitted to X, which only measures the loss, and
+        with it how far to go. The same `random_state` gives the same result. Ctrl-C keeps the best
+        result so far.
 
         Parameters
         ----------

@@ -186,10 +186,11 @@ def test_combinations_become_smaller_and_are_what_they_say(compressor):
         joined = compressor._joined(each.made()).mixture
         assert joined.n_parameters == each.size
         likelihoods = np.stack([option.likelihoods for option in each.options], axis=1)
-        expected = np.log(likelihoods @ each.shares)[-256:]
-        rows = compressor.judges.observed
+        rows = compressor._drawn(
+            compressor.mixture, compression.CHOOSING_ROWS, np.random.default_rng([0, 1])
+        )
         lost = joined.log_evidence(rows) - compressor.mixture.log_evidence(rows)
-        np.testing.assert_allclose(np.sort(expected), np.sort(lost), atol=1e-4)
+        np.testing.assert_allclose(np.log(likelihoods @ each.shares), lost, atol=1e-4)
 
 
 def test_versions_are_compared_by_what_the_whole_mixture_loses():
@@ -258,9 +259,19 @@ def test_components_learn_from_the_whole_mixture(to_fit):
     assert worth[1] < likelihoods @ np.log(likelihoods)
 
 
-def test_components_that_are_too_many_are_not_refitted(to_fit, monkeypatch):
-    monkeypatch.setattr(compression, "CELLS", 10)
+@pytest.mark.parametrize("limit", ["SCORES", "WORK"])
+def test_components_that_are_too_many_are_not_refitted(to_fit, monkeypatch, limit):
+    assert len(list(to_fit._ways(to_fit._path[1]))) == 2
+    monkeypatch.setattr(compression, limit, 1500)
     assert len(list(to_fit._ways(to_fit._path[1]))) == 1
+
+
+def test_of_wide_rows_fewer_are_drawn(to_fit, monkeypatch):
+    monkeypatch.setattr(compression, "MOST_LISTED", 4)
+    monkeypatch.setattr(compression, "ENTRIES", 8 * 99)
+    examples, _ = to_fit._to_fit
+    assert examples.weights.size >= 100
+    assert examples.total % 100 == 0
 
 
 def test_what_was_found_is_returned_when_it_is_stopped(compressor):

@@ -2,10 +2,11 @@
 
 Each part of the mixture has smaller versions: components are merged and their parameters factorised
 at low rank if the family supports it (`FamilySpec.compact`), and other families keep their heaviest
-components, or none (`options`). From these a path of mixtures of decreasing size is made. The
-components of those on the path are refitted by EM to rows drawn from the whole mixture, so that
-they learn what others knew that were left out (`refitting`). No parameters or weights are fitted to
-the rows by which the loss is judged: these only choose between alternatives.
+components, or none (`options`). Combinations of these versions make a path of mixtures of
+decreasing size. A mixture on the path is judged as it is and with components refitted by EM to rows
+drawn from the whole mixture, so that they replace those that were left out (`refitting`). Nothing
+is fitted to the rows by which the loss is judged: these only tell how far to go, and whether to
+refit.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,9 +32,7 @@ from exchangeable.runtime.interrupts import GivenUp, giving_up
 from exchangeable.runtime.threads import run
 
 CHOOSING_ROWS = 10_000
-"""Number of drawn rows by which versions are compared, and maximum number of validation rows."""
-JUDGES_SHARE = 0.5
-"""Weight of the validation rows in the choice of versions; the others are drawn."""
+"""Number of drawn rows by which versions are compared, and by which refitting is stopped."""
 MOST_LISTED = 16
 """Rows of up to this many variables are not drawn, but all possible ones listed."""
 DRAWN_ROWS, MOST_DRAWN, MOST_DISTINCT = 100_000, 400_000, 40_000
@@ -41,8 +40,12 @@ DRAWN_ROWS, MOST_DRAWN, MOST_DISTINCT = 100_000, 400_000, 40_000
 rows that is enough."""
 LISTED_WEIGHT = 1e6
 """Total weight of listed rows."""
-CELLS = 1 << 24
-"""Maximum number of scores (rows by components) of a step of refitting."""
+ENTRIES = 1 << 26
+"""Maximum number of entries (rows by variables) drawn at a time for refitting; no more are drawn if
+distinct rows have as many."""
+SCORES, WORK = 1 << 24, 1 << 31
+"""Maximum number of scores (rows by components), and of these times variables, of a step of
+refitting: mixtures for which a step would take more are not refitted."""
 
 
 @dataclass(frozen=True)
@@ -146,11 +149,13 @@ class Compressor:
         """Yield a mixture of given versions of its parts, as they are and refitted."""
         parts = combination.made()
         yield self._joined(parts)
-        fitted = [part for part in parts if can_refit(part)]
-        rows, held = self._to_fit if fitted and not self.stop.is_set() else (None, None)
-        n_fitted = sum(part.mixture.log_prior.size for part in fitted)
-        if rows is not None and held is not None and n_fitted * rows.weights.size <= CELLS:
-            self.report(f"{combination.size:,} parameters are refitted")
+        n_fitted = sum(part.mixture.log_prior.size for part in parts if can_refit(part))
+        if not n_fitted or self.stop.is_set():
+            return
+        self.report(f"{combination.size:,} parameters are refitted")
+        rows, held = self._to_fit
+        n_scores = n_fitted * rows.weights.size
+        if n_scores <= SCORES and n_scores * self.mixture.model.n_variables <= WORK:
             new = refitted(parts, rows, held, self.named, self.n_jobs, self.stop)
             yield self._joined(new)
 
@@ -173,17 +178,7 @@ class Compressor:
     def _path(self) -> list[Combination]:
         """Combinations of versions of the parts, of decreasing size; the first is the mixture."""
         rng = np.random.default_rng([self.seed, 1])
-        drawn = self._drawn(self.mixture, CHOOSING_ROWS, rng)
-        n_judges = self.judges.weights.size
-        some = np.sort(rng.permutation(n_judges)[:CHOOSING_ROWS])
-        rows = stack_observed([drawn, self.judges.observed.take(some)])
-        own = self.judges.weights[some]
-        weights = np.concatenate(
-            [
-                np.full(CHOOSING_ROWS, (1 - JUDGES_SHARE) / CHOOSING_ROWS),
-                JUDGES_SHARE * own / own.sum(),
-            ]
-        )
+        rows = self._drawn(self.mixture, CHOOSING_ROWS, rng)
         reference = self.mixture.log_evidence(rows, self.n_jobs)
         maker = Maker(rows, reference, self.seed, self.n_jobs, self.stop)
         options = []
@@ -191,7 +186,7 @@ class Compressor:
             self.report(f"smaller versions of {part.spec.name}")
             options.append(maker.options(part))
         shares = np.array([part.share for part in self._parts])
-        return path_of(options, shares, weights, CHOOSING_ROWS)
+        return path_of(options, shares)
 
     @cached_property
     def _to_fit(self) -> tuple[Examples, Examples]:
@@ -206,9 +201,10 @@ class Compressor:
         rng = np.random.default_rng([self.seed, 2])
         held = self._drawn(self.mixture, CHOOSING_ROWS, rng)
         found, weights = list[Observed](), np.empty(0)
-        while weights.size < MOST_DISTINCT and weights.sum() < MOST_DRAWN:
-            found.append(self._drawn(self.mixture, DRAWN_ROWS, rng))
-            weights = np.concatenate([weights, np.ones(DRAWN_ROWS)])
+        at_once, enough = min(DRAWN_ROWS, 1 + ENTRIES // n), min(MOST_DISTINCT, 1 + ENTRIES // n)
+        while weights.size < enough and weights.sum() < MOST_DRAWN:
+            found.append(self._drawn(self.mixture, at_once, rng))
+            weights = np.concatenate([weights, np.ones(at_once)])
             examples = merge_equal_rows(stack_observed(found), weights)[0]
             found, weights = [examples.observed], examples.weights
         return examples, merge_equal_rows(held, np.ones(CHOOSING_ROWS))[0]

@@ -1,9 +1,9 @@
 """Smaller versions of the parts of a mixture, and which of them to take for which size.
 
-All versions of a part are scored on the same drawn rows, so that the likelihood of any combination
-is a sum over the parts. Beginning with the whole parts, the path replaces one part by a
-smaller version of it, or by nothing, again and again: the one that loses the least log-likelihood
-per parameter saved. After each replacement the shares of the parts are fitted to the rows.
+All versions of a part are scored on the same drawn rows, so that the likelihoods of any combination
+are sums over the parts. The path begins with the whole parts. Then one part at a time is replaced
+by a smaller version of it, or by nothing: the one that loses the least log-likelihood per parameter
+saved. After each replacement the shares of the parts are fitted to the rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,11 +16,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.data.observed import Observed
-from exchangeable.fitting.search.parts import (
-    NO_WEIGHT,
-    Part,
-    fit_shares,
-)
+from exchangeable.fitting.search.parts import NO_WEIGHT, Part, fit_shares
 
 REDUCTIONS = (1, 1.4, 2, 2.8, 4, 8, 16, 32, 64)
 """Reduction factors of parts, by fewer components."""
@@ -88,11 +84,11 @@ class Maker:
     Attributes
     ----------
     rows : Observed
-        The rows to score.
+        The drawn rows.
     reference : array of shape (n_rows,)
         Their log-likelihoods under the whole mixture.
     seed : int
-        Seed of all draws.
+        Seed of the merging of components.
     n_jobs : int, optional
         Number of threads.
     stop : Event
@@ -144,9 +140,7 @@ def _sizes(largest: int, part: Part) -> list[int]:
     return [size for size in found if size >= least]
 
 
-def path_of(
-    options: Sequence[Sequence[Option]], shares: FloatArray, weights: FloatArray, n_drawn: int
-) -> list[Combination]:
+def path_of(options: Sequence[Sequence[Option]], shares: FloatArray) -> list[Combination]:
     """Return combinations of decreasing size, beginning with the first version of every part.
 
     Parameters
@@ -155,34 +149,28 @@ def path_of(
         The versions of every part.
     shares : array of shape (n_parts,)
         The shares of the whole parts.
-    weights : array of shape (n_rows,)
-        The weight of each row in the choice of versions.
-    n_drawn : int
-        Number of drawn rows, which come first; shares are fitted to these alone.
     """
     chosen = [versions[0] for versions in options]
     path = [Combination(tuple(chosen), shares)]
-    while (best := _cheapest(options, chosen, shares, weights)) is not None:
+    while (best := _cheapest(options, chosen, shares)) is not None:
         number, option = best
         chosen[number] = option
         if not option.size:
             shares = np.where(np.arange(shares.size) == number, 0.0, shares)
-        likelihoods = np.stack([each.likelihoods[:n_drawn] for each in chosen], axis=1)
+        likelihoods = np.stack([each.likelihoods for each in chosen], axis=1)
         shares = fit_shares(likelihoods, shares / shares.sum())
         shares = np.where(shares > NO_WEIGHT, shares, 0.0)
         made = Combination(tuple(chosen), shares / shares.sum())
         if made.size <= STEP * path[-1].size:
             path.append(made)
-    return [*path, *_alone(options, weights, path[-1].size)]
+    return [*path, *_alone(options, path[-1].size)]
 
 
-def _alone(
-    options: Sequence[Sequence[Option]], weights: FloatArray, size: int
-) -> Iterator[Combination]:
+def _alone(options: Sequence[Sequence[Option]], size: int) -> Iterator[Combination]:
     """Yield smaller and smaller versions of one part without the others, the best of that size."""
     nothing = [versions[-1] for versions in options]
     worth = [
-        (float(weights @ np.log(np.maximum(option.likelihoods, LEAST))), number, place)
+        (_log_mean(option.likelihoods), number, place)
         for number, versions in enumerate(options)
         for place, option in enumerate(versions[:-1])
     ]
@@ -195,17 +183,14 @@ def _alone(
 
 
 def _cheapest(
-    options: Sequence[Sequence[Option]],
-    chosen: Sequence[Option],
-    shares: FloatArray,
-    weights: FloatArray,
+    options: Sequence[Sequence[Option]], chosen: Sequence[Option], shares: FloatArray
 ) -> tuple[int, Option] | None:
     """Return the replacement that loses the least per parameter, None if none is left."""
     mixed = sum(
         share * option.likelihoods for share, option in zip(shares, chosen, strict=True) if share
     )
     best, found = np.inf, None
-    begin = float(weights @ np.log(mixed))
+    begin = _log_mean(mixed)
     for number, (share, present) in enumerate(zip(shares, chosen, strict=True)):
         others = mixed - np.float32(share) * present.likelihoods
         for option in options[number]:
@@ -217,8 +202,13 @@ def _cheapest(
                 continue
             after = others + np.float32(share) * option.likelihoods
             total = 1.0 if option.size else 1.0 - share
-            loss = begin - float(weights @ np.log(np.maximum(after, LEAST))) + np.log(total)
+            loss = begin - _log_mean(after) + np.log(total)
             rate = loss / (present.size - option.size)
             if rate < best:
                 best, found = rate, (number, option)
     return found
+
+
+def _log_mean(likelihoods: FloatArray) -> float:
+    """Return the average logarithm of likelihoods."""
+    return float(np.log(np.maximum(likelihoods, LEAST)).mean())
