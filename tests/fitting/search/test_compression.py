@@ -18,6 +18,7 @@ from exchangeable.families.trees.factors import Factors
 from exchangeable.families.trees.model import TreeModel
 from exchangeable.fitting.search import compression
 from exchangeable.fitting.search.compression import Compressor
+from exchangeable.fitting.search.options import Option, _until
 from exchangeable.fitting.search.parts import SHARE_STEPS, em_family, fit_shares, most_useful
 from exchangeable.fitting.search.refitting import can_refit, refitted
 
@@ -214,6 +215,13 @@ def test_what_loses_more_than_was_asked_for_is_not_taken(compressor, monkeypatch
     monkeypatch.setattr(Compressor, "_ways", lambda self, combination: iter([tried]))
     assert compressor.to_loss(0.0101) is tried
     assert compressor.to_loss(0.0099).mixture is compressor.mixture
+
+
+def test_larger_versions_that_lose_less_come_before_a_smaller_one():
+    options = [Option(None, size, np.ones(1)) for size in (90, 70, 50, 30, 0)]
+    until = _until(options, [0.1, 0.5, 0.2, 0.3, 0.4], 4)
+    assert [option.size for option in until] == [90, 50, 30, 0]
+    assert _until(options, [0.1, 0.5, 0.2, 0.3, 0.4], 1) == options[:2]
 
 
 @pytest.fixture(params=["listed", "drawn"])

@@ -3,7 +3,8 @@
 All versions of a part are scored on the same drawn rows, so that the likelihoods of any combination
 are sums over the parts. The path begins with the whole parts. Then one part at a time is replaced
 by a smaller version of it, or by nothing: the one that loses the least log-likelihood per parameter
-saved. After each replacement the shares of the parts are fitted to the rows.
+saved. Larger versions that lose less come before it. For each combination the shares of the parts
+are fitted to the rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -153,16 +154,17 @@ def path_of(options: Sequence[Sequence[Option]], shares: FloatArray) -> list[Com
     chosen = [versions[0] for versions in options]
     path = [Combination(tuple(chosen), shares)]
     while (best := _cheapest(options, chosen, shares)) is not None:
-        number, option = best
-        chosen[number] = option
-        if not option.size:
-            shares = np.where(np.arange(shares.size) == number, 0.0, shares)
-        likelihoods = np.stack([each.likelihoods for each in chosen], axis=1)
-        shares = fit_shares(likelihoods, shares / shares.sum())
-        shares = np.where(shares > NO_WEIGHT, shares, 0.0)
-        made = Combination(tuple(chosen), shares / shares.sum())
-        if made.size <= STEP * path[-1].size:
-            path.append(made)
+        number, versions = best
+        for option in versions:
+            chosen[number] = option
+            begin = shares if option.size else np.where(np.arange(shares.size) == number, 0, shares)
+            likelihoods = np.stack([each.likelihoods for each in chosen], axis=1)
+            fitted = fit_shares(likelihoods, begin / begin.sum())
+            fitted = np.where(fitted > NO_WEIGHT, fitted, 0.0)
+            made = Combination(tuple(chosen), fitted / fitted.sum())
+            if made.size <= STEP * path[-1].size:
+                path.append(made)
+        shares = made.shares
     return [*path, *_alone(options, path[-1].size)]
 
 
@@ -184,29 +186,44 @@ def _alone(options: Sequence[Sequence[Option]], size: int) -> Iterator[Combinati
 
 def _cheapest(
     options: Sequence[Sequence[Option]], chosen: Sequence[Option], shares: FloatArray
-) -> tuple[int, Option] | None:
-    """Return the replacement that loses the least per parameter, None if none is left."""
+) -> tuple[int, list[Option]] | None:
+    """Return the part whose replacement loses the least per parameter, and its next versions.
+
+    The last version is the replacement. The others are larger and lose less. It is None if no part
+    can be replaced.
+    """
     mixed = sum(
         share * option.likelihoods for share, option in zip(shares, chosen, strict=True) if share
     )
-    best, found = np.inf, None
-    begin = _log_mean(mixed)
+    best, found, begin = np.inf, None, _log_mean(mixed)
     for number, (share, present) in enumerate(zip(shares, chosen, strict=True)):
         others = mixed - np.float32(share) * present.likelihoods
-        for option in options[number]:
-            if (
-                not share
-                or option.size >= present.size
-                or (not option.size and share > 1 - NO_WEIGHT)
-            ):
-                continue
+        smaller = [each for each in options[number] if each.size < present.size]
+        if not share or share > 1 - NO_WEIGHT:
+            smaller = [each for each in smaller if share and each.size]
+        losses = []
+        for option in smaller:
             after = others + np.float32(share) * option.likelihoods
             total = 1.0 if option.size else 1.0 - share
-            loss = begin - _log_mean(after) + np.log(total)
-            rate = loss / (present.size - option.size)
-            if rate < best:
-                best, found = rate, (number, option)
+            losses.append(begin - _log_mean(after) + float(np.log(total)))
+        rates = [
+            loss / (present.size - option.size)
+            for loss, option in zip(losses, smaller, strict=True)
+        ]
+        if rates and min(rates) < best:
+            best, place = min(rates), int(np.argmin(rates))
+            found = number, _until(smaller, losses, place)
     return found
+
+
+def _until(options: Sequence[Option], losses: Sequence[float], last: int) -> list[Option]:
+    """Return versions of decreasing size and increasing loss, up to a given one."""
+    kept, most = [options[last]], losses[last]
+    for place in sorted(range(len(options)), key=lambda place: options[place].size):
+        if options[place].size > options[last].size and losses[place] < most:
+            kept.append(options[place])
+            most = losses[place]
+    return kept[::-1]
 
 
 def _log_mean(likelihoods: FloatArray) -> float:
