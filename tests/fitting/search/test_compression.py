@@ -18,7 +18,7 @@ from exchangeable.families.trees.factors import Factors
 from exchangeable.families.trees.model import TreeModel
 from exchangeable.fitting.search import compression
 from exchangeable.fitting.search.compression import Compressor
-from exchangeable.fitting.search.options import Option, _until
+from exchangeable.fitting.search.options import Option, _cheapest, _until
 from exchangeable.fitting.search.parts import SHARE_STEPS, em_family, fit_shares, most_useful
 from exchangeable.fitting.search.refitting import can_refit, refitted
 
@@ -208,6 +208,13 @@ def test_versions_are_compared_by_what_the_whole_mixture_loses():
     assert len(found.parts) == 1
 
 
+def test_the_best_way_is_taken(compressor, monkeypatch):
+    found = compressor.to_size(200)
+    ways = [replace(found, after=after) for after in (-5.0, -3.0, -4.0)]
+    monkeypatch.setattr(Compressor, "_ways", lambda self, combination: iter(ways))
+    assert compressor.to_size(200) is ways[1]
+
+
 def test_what_loses_more_than_was_asked_for_is_not_taken(compressor, monkeypatch):
     before = compressor._before
     smaller = compressor.to_size(compressor.mixture.n_parameters // 3)
@@ -215,6 +222,16 @@ def test_what_loses_more_than_was_asked_for_is_not_taken(compressor, monkeypatch
     monkeypatch.setattr(Compressor, "_ways", lambda self, combination: iter([tried]))
     assert compressor.to_loss(0.0101) is tried
     assert compressor.to_loss(0.0099).mixture is compressor.mixture
+
+
+def test_the_version_that_loses_least_per_parameter_comes_next():
+    likelihoods = [[(1.9, 0.1), (0.9, 0.1), (0, 0)], [(0.1, 1.9), (0.2, 1.7), (0, 0)]]
+    options = [
+        [Option(None, size, np.array(each)) for size, each in zip((10, 5, 0), some, strict=True)]
+        for some in likelihoods
+    ]
+    number, versions = _cheapest(options, [some[0] for some in options], np.full(2, 0.5))
+    assert (number, versions) == (1, [options[1][1]])
 
 
 def test_larger_versions_that_lose_less_come_before_a_smaller_one():

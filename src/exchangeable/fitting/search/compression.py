@@ -120,9 +120,10 @@ class Compressor:
         while low < high and not self.stop.is_set():
             middle = (low + high) // 2
             for tried in self._ways(self._path[middle]):
-                if tried.loss <= loss:
+                enough = tried.loss <= loss
+                if enough:
                     break
-            if tried.loss <= loss:
+            if enough:
                 smallest, low = tried, middle + 1
                 self.found[:] = [smallest]
             else:
