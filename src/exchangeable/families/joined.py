@@ -158,6 +158,11 @@ class JoinedModel(Model):
         part, inner = self._class(y)
         return part.draw(observed, inner, rng)
 
+    def imagined(self, n_rows: int, y: int, rng: np.random.Generator) -> Observed:
+        """Return rows drawn from P(x | y)."""
+        part, inner = self._class(y)
+        return part.imagined(n_rows, inner, rng)
+
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
         """Raise an error: families are joined after they have been fitted."""
         raise TypeError("joined families are not fitted together; fit each, then join them")

@@ -4,6 +4,7 @@ from dataclasses import replace
 from threading import Event
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import exchangeable
@@ -327,3 +328,25 @@ def test_what_was_found_is_returned_when_it_is_stopped(compressor):
 def test_bad_options_are_named(density, options, message):
     with pytest.raises(ValueError, match=message):
         density.compress(rows(20, 1), **options)
+
+
+def test_tables_with_columns_of_several_kinds_are_compressed(tmp_path):
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 2, 500)
+    table = pd.DataFrame(
+        {
+            "length": rng.normal(3 * kind, 1),
+            "eggs": rng.poisson(2 + 3 * kind),
+            "colour": pd.Categorical(rng.choice(list("xyz"), 500)),
+        }
+    )
+    families = ["mixed"]
+    density = ExchangeableDensity(families, n_init=2, max_iter=10, random_state=0)
+    density.fit(table[:300], X_valid=table[300:400])
+    small = density.compress(table[400:], loss=0.01)
+    assert small.n_parameters_ < density.n_parameters_
+    assert small.score(table[400:]) >= density.score(table[400:]) * 1.01
+    exchangeable.save(small, tmp_path / "small")
+    np.testing.assert_allclose(
+        exchangeable.load(tmp_path / "small").score_samples(table), small.score_samples(table)
+    )

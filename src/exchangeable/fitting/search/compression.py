@@ -19,7 +19,7 @@ import numpy as np
 from exchangeable.arrays import UNASSIGNED
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed, as_observed
-from exchangeable.data.rows import Rows
+from exchangeable.data.rows import CountRows, TypedRows
 from exchangeable.data.stacking import stack_observed
 from exchangeable.families import family_named
 from exchangeable.families.mixture import Mixture
@@ -171,6 +171,11 @@ class Compressor:
         """Return the average log-likelihood of the validation rows."""
         return mixture.log_likelihood(self.judges, self.n_jobs) / self.judges.total
 
+    @property
+    def _binary(self) -> bool:
+        """Whether rows are bits, not numbers of any kind."""
+        return not isinstance(self.judges.rows, TypedRows | CountRows)
+
     @cached_property
     def _before(self) -> float:
         return self._worth(self.mixture)
@@ -193,7 +198,7 @@ class Compressor:
     def _to_fit(self) -> tuple[Examples, Examples]:
         """The rows for refitting, and those that tell when to stop."""
         n = self.mixture.model.n_variables
-        if n <= MOST_LISTED and isinstance(self.judges.rows, Rows):
+        if n <= MOST_LISTED and self._binary:
             states = (np.arange(1 << n)[:, None] >> np.arange(n)) & 1
             listed = as_observed(states.astype(np.uint8), None)
             weights = np.exp(self.mixture.log_evidence(listed, self.n_jobs))
@@ -228,9 +233,18 @@ class Compressor:
         return Compressed(mixture, parts, self._before, self._worth(mixture))
 
     def _drawn(self, mixture: Mixture, n_rows: int, rng: np.random.Generator) -> Observed:
-        """Return rows drawn from a mixture."""
+        """Return rows drawn from a mixture, those of a class one after the other if not binary."""
         shares, n = np.exp(mixture.log_prior), mixture.model.n_variables
         classes = rng.choice(shares.size, size=n_rows, p=shares / shares.sum())
+        drawn = [int(y) for y in np.unique(classes)]
+        tasks = zip(drawn, rng.spawn(len(drawn)), strict=True)
+        if not self._binary:
+            counts = np.bincount(classes).tolist()
+
+            def some(task: tuple[int, np.random.Generator]) -> Observed:
+                return mixture.model.imagined(counts[task[0]], *task)
+
+            return stack_observed(run(some, tasks, self.n_jobs))
         nothing = Observed.from_symbols(np.full((n_rows, n), UNASSIGNED, dtype=np.int8))
         rows = np.empty((n_rows, n), dtype=np.uint8)
 
@@ -238,8 +252,7 @@ class Compressor:
             members = np.flatnonzero(classes == task[0])
             rows[members] = mixture.model.draw(nothing.take(members), *task)
 
-        drawn = [int(y) for y in np.unique(classes)]
-        run(one, zip(drawn, rng.spawn(len(drawn)), strict=True), self.n_jobs)
+        run(one, tasks, self.n_jobs)
         return as_observed(rows, None)
 
 
