@@ -87,18 +87,18 @@ def _add_terms(ones, on, slope, parent, pair, joint):  # type: ignore[no-untyped
             score = plus(score, load(slope, ones[k] * n_classes + y))
         if has_pairs:
             for k in range(ones.size):
-                place = ones[k] * n_classes + y
-                score = plus(score, times(load(pair, place), load_at(on, parent, place)))
+                position = ones[k] * n_classes + y
+                score = plus(score, times(load(pair, position), load_at(on, parent, position)))
         store(joint, y, score)
     for k in range(ones.size):
-        place = ones[k] * n_classes
+        position = ones[k] * n_classes
         for y in range(whole, n_classes):
-            joint[y] += slope[place + y]
+            joint[y] += slope[position + y]
     if has_pairs:
         for k in range(ones.size):
-            place = ones[k] * n_classes
+            position = ones[k] * n_classes
             for y in range(whole, n_classes):
-                joint[y] += pair[place + y] * on[np.uint32(parent[place + y])]
+                joint[y] += pair[position + y] * on[np.uint32(parent[position + y])]
 
 
 @inlined
@@ -161,18 +161,18 @@ def _add_sums(ones, on, parent, mass, one_sums, pair_sums):  # type: ignore[no-u
     for y in range(0, whole, N_LANES):
         share = load(mass, y)
         for k in range(ones.size):
-            place = ones[k] * n_classes + y
-            store(one_sums, place, plus(load(one_sums, place), share))
+            position = ones[k] * n_classes + y
+            store(one_sums, position, plus(load(one_sums, position), share))
             if has_pairs:
-                both = times(share, load_at(on, parent, place))
-                store(pair_sums, place, plus(load(pair_sums, place), both))
+                both = times(share, load_at(on, parent, position))
+                store(pair_sums, position, plus(load(pair_sums, position), both))
     for k in range(ones.size):
-        place = ones[k] * n_classes
+        position = ones[k] * n_classes
         for y in range(whole, n_classes):
-            one_sums[place + y] += mass[y]
+            one_sums[position + y] += mass[y]
         if has_pairs:
             for y in range(whole, n_classes):
-                pair_sums[place + y] += mass[y] * on[np.uint32(parent[place + y])]
+                pair_sums[position + y] += mass[y] * on[np.uint32(parent[position + y])]
 
 
 @inlined
@@ -185,8 +185,8 @@ def _add_few(ones, on, parent, mass, active, n_active, one_sums, pair_sums):  # 
             one_sums[ones[k] * mass.size + y] += share
         if parent.size:
             for k in range(ones.size):
-                place = ones[k] * mass.size + y
-                pair_sums[place] += share * on[np.uint32(parent[place])]
+                position = ones[k] * mass.size + y
+                pair_sums[position] += share * on[np.uint32(parent[position])]
 
 
 @_compile

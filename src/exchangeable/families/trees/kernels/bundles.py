@@ -50,17 +50,19 @@ def multiply_leaves(leaves, first, end, state, counting, position, off, on, node
 
 
 @_helper
-def divide_leaves(leaves, first, end, state, counting, begin, d_off, d_on, nodes, ones, pairs):  # type: ignore[no-untyped-def]
+def divide_leaves(leaves, span, state, counting, begin, d_off, d_on, nodes, ones, pairs):  # type: ignore[no-untyped-def]
     """Add the masses with each leaf on, and with it and its parent on.
 
-    The derivatives by the product of the bundle are at `begin`. Leaves are taken off from the last
-    one on, which leaves the derivatives by the product of those before.
+    `span` are the first leaf of the bundle and the end of its leaves. The derivatives by their
+    product are at `begin`. Leaves are taken off from the last one on, which leaves the derivatives
+    by the product of those before.
     """
-    zero, product_off, product_on = alike(0.0), two(1.0, 0.0), two(1.0, 0.0)
-    room = d_off.size - SCRATCH - first * N_LANES
+    (first, end), zero = span, alike(0.0)
+    product_off, product_on = two(1.0, 0.0), two(1.0, 0.0)
+    kept = d_off.size - SCRATCH - first * N_LANES
     for i in range(first, end):
-        store(d_off, room + i * N_LANES, product_off)
-        store(d_on, room + i * N_LANES, product_on)
+        store(d_off, kept + i * N_LANES, product_off)
+        store(d_on, kept + i * N_LANES, product_on)
         v = leaves[i]
         is_off, is_on, linked = nodes[0, v], nodes[1, v], nodes[2, v] * nodes[1, v]
         moved_off, moved_on = product_off, product_on
@@ -75,8 +77,8 @@ def divide_leaves(leaves, first, end, state, counting, begin, d_off, d_on, nodes
         moved_off, moved_on = by_off, by_on
         if counting and state[v] < 0:
             moved_off, moved_on = moved_down(by_off, zero), moved_down(by_on, zero)
-        both = linked * sum_of(times(moved_on, load(d_on, room + i * N_LANES)))
-        ones[v] += is_on * sum_of(times(moved_off, load(d_off, room + i * N_LANES))) + both
+        both = linked * sum_of(times(moved_on, load(d_on, kept + i * N_LANES)))
+        ones[v] += is_on * sum_of(times(moved_off, load(d_off, kept + i * N_LANES))) + both
         pairs[v] += both
         by_off = plus_product(times(alike(is_off), by_off), alike(is_on), moved_off)
         by_on = plus_product(times(alike(is_off), by_on), alike(linked), moved_on)

@@ -281,14 +281,14 @@ def downward(forest, state, seeds, counting, top, workspace, ones, pairs):  # ty
         if v < n:
             linked = nodes[2, v] if parent[v] < n else 0.0
             shift = 1 if counting and state[v] < 0 and top > 0 else 0
-            below, place = product[v], factors[v, 0] + shift
+            below, position = product[v], factors[v, 0] + shift
             if below == -2:
                 by_on, by_both = 0.0, 0.0
             elif below >= 0:
                 by_on, by_both = _lower(v, below, linked, shift, on, d_off, d_on, factors, nodes)
             elif shift <= factors[v, 1]:
-                by_both = linked * nodes[1, v] * d_on[place] if linked > 0.0 else 0.0
-                by_on = nodes[1, v] * d_off[place] + by_both
+                by_both = linked * nodes[1, v] * d_on[position] if linked > 0.0 else 0.0
+                by_on = nodes[1, v] * d_off[position] + by_both
             else:
                 by_on, by_both = 0.0, 0.0
             ones[v] += by_on
@@ -299,11 +299,11 @@ def downward(forest, state, seeds, counting, top, workspace, ones, pairs):  # ty
             m -= 1
             x, y = left[m], right[m]
             if y < 0:
-                place = factors[n + m, 0]
+                position = factors[n + m, 0]
                 if v == n:
-                    store(d_on, place, alike(0.0))
+                    store(d_on, position, alike(0.0))
                 divide_leaves(
-                    leaves, x, -y, state, counting, place, d_off, d_on, nodes, ones, pairs
+                    leaves, (x, -y), state, counting, position, d_off, d_on, nodes, ones, pairs
                 )
                 continue
             _unmerge(x, y, n + m, scales[m], off, d_off, factors)
