@@ -43,7 +43,7 @@ class Masks(NamedTuple):
         """Return the masks of the blocks of all classes."""
         n_blocks = layout.starts.size
         whole = np.zeros((n_blocks, words.words.shape[0]), dtype=np.uint16)
-        _make_masks(layout.labels, words.position, SHORT_BITS, whole)
+        _make_masks(layout.labels, words.position, whole)
         first = np.zeros(n_blocks + 1, dtype=np.int64)
         word, mask = np.empty(whole.size, dtype=np.int64), np.empty(whole.size, dtype=np.uint16)
         n_long = _list_masks(whole, first, word, mask)
@@ -75,7 +75,7 @@ class WeightedMasks(NamedTuple):
     def of(cls, words: Words, layout: Tables, bundles: Bundles) -> Self:
         """Return the masks of the bundles of all classes."""
         whole = np.zeros((layout.starts.size, words.words.shape[0]), dtype=np.uint16)
-        _make_masks(layout.labels, words.position, SHORT_BITS, whole)
+        _make_masks(layout.labels, words.position, whole)
         most = whole.size + 3 * (bundles.starts.size - 1)
         first = np.zeros(bundles.starts.size, dtype=np.int64)
         word, (mask, weight) = np.zeros(most, np.int64), np.zeros((2, most), np.uint16)
@@ -84,11 +84,11 @@ class WeightedMasks(NamedTuple):
 
 
 @_compile
-def _make_masks(labels, position, n_bits, masks):  # type: ignore[no-untyped-def]
+def _make_masks(labels, position, masks):  # type: ignore[no-untyped-def]
     """Set the bits of each block's variables: masks[block, word], all zero before."""
     for j in range(labels.shape[0]):
-        word = position[j] // n_bits
-        bit = np.uint64(1) << np.uint64(position[j] % n_bits)
+        word = position[j] // SHORT_BITS
+        bit = np.uint64(1) << np.uint64(position[j] % SHORT_BITS)
         for y in range(labels.shape[1]):
             masks[labels[j, y], word] |= bit
 
